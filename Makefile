@@ -81,7 +81,7 @@ $(ENVIRONMENT): pyproject.toml locks/uv.txt locks/python.txt
 	@touch $@
 
 # Only tests need these: an S3 server in a separate environment, and Debian packages if root can install them; else tests are skipped.
-# Installing Alertmanager and Prometheus would start their servers, so their packages are only unpacked.
+# Installing Alertmanager, tinyproxy and Prometheus would start their servers, so their packages are only unpacked.
 $(TEST_TOOLS): $(ENVIRONMENT) locks/s3.txt
 	@$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(VENV)/s3 >&2 \
 		&& $(BIN)/uv pip install --quiet --python $(VENV)/s3/bin/python --require-hashes -r locks/s3.txt >&2 \
@@ -94,6 +94,10 @@ $(TEST_TOOLS): $(ENVIRONMENT) locks/s3.txt
 		|| { echo "fetching Alertmanager for the tests of pages" >&2; mkdir -p $(VENV)/debian && cd $(VENV)/debian \
 		&& $(APT_GET) update >&2 && $(APT_GET) download prometheus-alertmanager >&2 \
 		&& dpkg -x prometheus-alertmanager_*.deb . && rm prometheus-alertmanager_*.deb; }
+	@command -v tinyproxy >/dev/null || test "$$(id -u)" -ne 0 || ! command -v apt-get >/dev/null \
+		|| { echo "fetching tinyproxy for the tests of proxies" >&2; mkdir -p $(VENV)/debian && cd $(VENV)/debian \
+		&& $(APT_GET) update >&2 && $(APT_GET) download tinyproxy-bin >&2 \
+		&& dpkg -x tinyproxy-bin_*.deb . && rm tinyproxy-bin_*.deb; }
 	@command -v promtool >/dev/null || test "$$(id -u)" -ne 0 || ! command -v apt-get >/dev/null \
 		|| { echo "fetching promtool for the tests of alerts" >&2; mkdir -p $(VENV)/debian && cd $(VENV)/debian \
 		&& $(APT_GET) update >&2 && $(APT_GET) download prometheus >&2 && dpkg -x prometheus_*.deb . && rm prometheus_*.deb; }

@@ -104,20 +104,21 @@ def _table(part: Schema, title: str) -> str:
 def _references(part: Schema) -> list[tuple[str, str]]:
     """Return the definitions to which an object refers, each with its key.
 
-    The key is ``{a,b}`` if two keys have the same definition, and ``*`` if more have.
+    The key is ``{a,b}`` if several keys have the same definition, and ``*`` if more than two and all have.
     """
     keys_by_definition: dict[str, list[str]] = {}
     for key, value in part["properties"].items():
         element, suffix = _element(value)
-        if "$ref" in element:
-            keys_by_definition.setdefault(_definition(element), []).append(key + suffix)
-    return [(name, _join_keys(keys)) for name, keys in keys_by_definition.items()]
+        for choice in _choices(element):
+            if "$ref" in choice:
+                keys_by_definition.setdefault(_definition(choice), []).append(key + suffix)
+    return [(name, _join_keys(keys, part["properties"])) for name, keys in keys_by_definition.items()]
 
 
-def _join_keys(keys: Sequence[str]) -> str:
+def _join_keys(keys: Sequence[str], properties: Schema) -> str:
     if len(keys) == 1:
         return keys[0]
-    return "{" + ",".join(keys) + "}" if len(keys) == 2 else "*"
+    return "*" if len(keys) == len(properties) > 2 else "{" + ",".join(keys) + "}"
 
 
 def _element(value: Schema) -> tuple[Schema, str]:
@@ -135,7 +136,14 @@ def _definition(element: Schema) -> str:
 
 
 def _not_null(value: Schema) -> Schema:
-    return next((choice for choice in value.get("anyOf", []) if choice.get("type") != "null"), value)
+    """Return the schema without the choice of null; a union if several others remain."""
+    choices = [choice for choice in _choices(value) if choice.get("type") != "null"]
+    return choices[0] if len(choices) == 1 else {**value, "anyOf": choices}
+
+
+def _choices(value: Schema) -> Sequence[Schema]:
+    """Return the alternatives of a union, or the schema itself."""
+    return value.get("anyOf") or [value]
 
 
 def _type(value: Schema) -> str:
@@ -144,7 +152,10 @@ def _type(value: Schema) -> str:
     kind = {"[]": "list", ".NAME": "map", "": "keys"}[suffix]
     if "$ref" in element:
         return f"{kind}, see below"
-    return f"{kind}: {_scalar(element)}" if suffix else _scalar(element)
+    types = ", or ".join(
+        "keys, see below" if "$ref" in choice else _scalar(choice) for choice in _choices(element)
+    )
+    return f"{kind}: {types}" if suffix else types
 
 
 def _scalar(value: Schema) -> str:

@@ -1,11 +1,12 @@
 """A webhook receiver: an HTTP server that records the POST requests it gets."""
 
 import json
+import ssl
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 
@@ -14,12 +15,13 @@ from fleetgauge_local.layout import HOST
 
 @dataclass(frozen=True, slots=True)
 class Post:
-    """A received request; ``at_s`` is its time by the monotonic clock."""
+    """A received request; ``at_s`` is its time by the monotonic clock, ``headers`` have lower-case names."""
 
     at_s: float
     path: str
     content_type: str
     body: Any
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 class Answer(NamedTuple):
@@ -29,9 +31,12 @@ class Answer(NamedTuple):
 
 
 class Receiver:
-    """Responds with the queued ``answers`` (statuses or full responses) in order, then with status 200."""
+    """Responds with the queued ``answers`` (statuses or full responses) in order, then with status 200.
 
-    def __init__(self) -> None:
+    With a ``context`` it speaks TLS.
+    """
+
+    def __init__(self, context: ssl.SSLContext | None = None) -> None:
         self.posts: list[Post] = []
         self.answers: list[int | Answer] = []
         receiver = self
@@ -39,7 +44,10 @@ class Receiver:
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                receiver.posts.append(Post(time.monotonic(), self.path, self.headers["Content-Type"], body))
+                headers = {name.lower(): value for name, value in self.headers.items()}
+                receiver.posts.append(
+                    Post(time.monotonic(), self.path, headers["content-type"], body, headers)
+                )
                 answer = receiver.answers.pop(0) if receiver.answers else 200
                 answer = Answer(answer) if isinstance(answer, int) else answer
                 self.send_response(answer.status)
@@ -53,10 +61,20 @@ class Receiver:
                 """Suppress the server's request log."""
 
         self._server = ThreadingHTTPServer((HOST, 0), Handler)
+        self._scheme = "http"
+        if context:
+            self._scheme = "https"
+            self._server.socket = context.wrap_socket(
+                self._server.socket, server_side=True, do_handshake_on_connect=False
+            )
+
+    @property
+    def port(self) -> int:
+        return int(self._server.server_address[1])
 
     @property
     def url(self) -> str:
-        return f"http://{HOST}:{self._server.server_address[1]}/hook"
+        return f"{self._scheme}://{HOST}:{self.port}/hook"
 
     @property
     def bodies(self) -> list[Any]:

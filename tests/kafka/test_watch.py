@@ -59,6 +59,7 @@ NOW = at(40)
 ACTIVE = "fleetgauge_watch_active"
 NAMED = "fleetgauge_broker_named"
 FAULTY = "fleetgauge_part_faulty"
+WAITING = "fleetgauge_notifications_waiting"
 IGNORED = "fleetgauge_watch_pulses_ignored_total"
 PULSE_TIMESTAMP = "fleetgauge_watch_pulse_timestamp_seconds"
 
@@ -247,6 +248,20 @@ def test_only_one_of_two_watches_notifies_and_the_other_takes_over(
         assert samples_of(first.registry, NAMED) == {}
         _repeat_until(lambda: len(receiver.posts) > 1, lambda: send(pulse(30, broker(1), broker(2))))
     assert [(body["status"], body["broker"]) for body in receiver.bodies] == [("firing", 1), ("resolved", 1)]
+
+
+def test_a_secret_that_cannot_be_read_keeps_no_other_receiver_from_its_page(
+    telemetry: Telemetry, send: Callable[[ProbePulse], None], receiver: Receiver
+) -> None:
+    notifiers: list[dict[str, Any]] = [
+        {"kind": "slack", "url_from": {"env": "NOT_SET_ANYWHERE"}},
+        {"kind": "webhook", "url": receiver.url, "name": "oncall"},
+    ]
+    with _running_watch(telemetry, *notifiers) as health:
+        _send_until_received(health, send)
+        send(pulse(20, hung(9, 1), broker(2)))
+        wait_until(lambda: bool(receiver.posts), DEADLINE_S, "the page")
+        _repeat_until(lambda: samples_of(health.registry, WAITING) == {("slack",): 1, ("oncall",): 0})
 
 
 def test_an_alert_that_another_watch_published_late_is_resolved(

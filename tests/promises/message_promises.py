@@ -16,9 +16,9 @@ from fleetgauge_core.runtime.logs import LogRateLimiter
 from fleetgauge_operations.actions.case_notification import CaseNotification
 from fleetgauge_operations.notify.notification import Notification
 from fleetgauge_operations.notify.receivers import Receiver
+from fleetgauge_operations.notify.receivers.heartbeat import heartbeat_body
 from fleetgauge_operations.recovery.readiness.finding_notification import finding_notification
 from fleetgauge_operations.recovery.readiness.plan.findings import RecoveryFinding
-from fleetgauge_operations.watch.heartbeat import Heartbeat
 from fleetgauge_operations.watch.message_format import FindingFormat
 from tests.promises.key_paths import NONE, Paths, paths_of_value
 from tests.promises.source import literal_keys
@@ -44,7 +44,7 @@ def _collect_paths() -> Mapping[str, Paths]:
             f"recover to {kind}": _collect_notifications(kind, _build_recovery_notifications())
             for kind in _KINDS
         },
-        "heartbeat": literal_keys(Heartbeat._send),
+        "heartbeat": literal_keys(heartbeat_body),
         "log line": _collect_log_line(),
         "/livez": _collect_health("livez"),
         "/readyz": _collect_health("readyz"),

@@ -4,7 +4,7 @@ from fleetgauge_core.fleet.burn_windows import BURN_WINDOWS, BurnWindow
 from fleetgauge_core.fleet.cluster import Cluster
 from fleetgauge_core.fleet.load import FleetFileError, load_fleet, require_cluster, require_telemetry
 from fleetgauge_core.fleet.model import Fleet
-from fleetgauge_core.fleet.notifier import Notifier
+from fleetgauge_core.fleet.notifier import NO_PROXY, BasicAuth, Notifier, is_one_line
 from fleetgauge_core.fleet.recovery import (
     Capacity,
     FailoverGroups,
@@ -28,10 +28,13 @@ from fleetgauge_core.fleet.security import (
 )
 from fleetgauge_core.fleet.service_levels import BurnAlerts, Objective, Week
 from fleetgauge_core.fleet.telemetry import StateTopic, Telemetry, Topic, Topics
+from fleetgauge_core.fleet.tls_files import explain_tls_error, load_tls_context
 
 __all__ = [
     "BURN_WINDOWS",
+    "NO_PROXY",
     "NO_SECURITY",
+    "BasicAuth",
     "BurnAlerts",
     "BurnWindow",
     "Capacity",
@@ -59,7 +62,10 @@ __all__ = [
     "Topics",
     "Tracers",
     "Week",
+    "explain_tls_error",
+    "is_one_line",
     "load_fleet",
+    "load_tls_context",
     "read_file_version",
     "require_cluster",
     "require_telemetry",

@@ -12,7 +12,7 @@ from fleetgauge_core.fleet.burn_windows import find_unreachable_window
 from fleetgauge_core.fleet.cluster import Cluster
 from fleetgauge_core.fleet.field_types import URL_PATTERN, Identifier
 from fleetgauge_core.fleet.frozen_model import FrozenModel
-from fleetgauge_core.fleet.notifier import Notifier
+from fleetgauge_core.fleet.notifier import Notifier, find_duplicate_name
 from fleetgauge_core.fleet.recovery import Recovery
 from fleetgauge_core.fleet.service_levels import BUILT_IN_OBJECTIVES, BurnAlerts, Objective, Week
 from fleetgauge_core.fleet.telemetry import Telemetry
@@ -113,9 +113,22 @@ class Fleet(FrozenModel):
         description="Receivers of notifications about findings and actions.",
         examples=[
             [
-                {"kind": "webhook", "url": "https://hooks.example/sre"},
+                {
+                    "kind": "webhook",
+                    "url": "https://hooks.example/sre",
+                    "bearer": {"env": "HOOKS_TOKEN"},
+                    "headers": {"X-Scope-OrgID": "sre"},
+                },
                 {"kind": "slack", "url_from": {"env": "SLACK_URL"}, "burn_in": True},
                 {"kind": "pagerduty", "routing_key": {"file": "/run/secrets/routing-key"}},
+                {
+                    "kind": "alertmanager",
+                    "name": "oncall",
+                    "url": "https://alertmanager.example",
+                    "proxy": "none",
+                    "basic_auth": {"username": "fleetgauge", "password": {"file": "alertmanager.txt"}},
+                    "ca": "tls/authorities.pem",
+                },
             ]
         ],
     )
@@ -135,6 +148,12 @@ class Fleet(FrozenModel):
                     f"clusters: {cluster.id}: tier {cluster.tier!r} has no objective; "
                     f"tiers with an objective: {tiers}",
                 )
+        return self
+
+    @model_validator(mode="after")
+    def _check_names_of_notifiers(self) -> Self:
+        if name := find_duplicate_name(self.notifiers):
+            raise ValueError(f"notifiers: name {name!r} is given twice")
         return self
 
     @model_validator(mode="after")

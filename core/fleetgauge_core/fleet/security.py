@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, Field, ValidationInfo, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, model_validator
 
 from fleetgauge_core.errors import OperationalError
 from fleetgauge_core.fleet.field_types import URL_PATTERN
@@ -77,6 +77,21 @@ class Secret(FrozenModel):
         if not os.environ.get(name):
             raise SecretError(f"the environment variable {name} is not set; it must hold a secret")
         return os.environ[name]
+
+
+def _check_text_or_reference(value: Any, info: ValidationInfo) -> str | Secret:
+    """Return the value; errors name the key itself, not the alternatives of a union."""
+    if isinstance(value, str | Secret):
+        return value
+    if not isinstance(value, dict):
+        raise ValueError("give text, {env: NAME} or {file: PATH}")
+    return Secret.model_validate(value, context=info.context)
+
+
+#: Text that is no secret, or a reference to a secret.
+TextOrSecret = Annotated[
+    str | Secret, BeforeValidator(_check_text_or_reference, json_schema_input_type=str | Secret)
+]
 
 
 class Tls(FrozenModel):

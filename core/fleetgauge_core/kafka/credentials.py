@@ -19,9 +19,10 @@ from fleetgauge_core.fleet import (
     SecretError,
     Security,
     Tls,
+    explain_tls_error,
+    load_tls_context,
 )
 from fleetgauge_core.kafka.errors import CredentialsUnreadableError
-from fleetgauge_core.kafka.tls_files import explain_tls_error
 
 _TOKEN_TIMEOUT_S = 4.0
 _FORM_HEADERS = {"Content-Type": "application/x-www-form-urlencoded"}
@@ -132,14 +133,7 @@ def _kafka_python_identity(security: Security) -> dict[str, Any]:
 
 
 def _create_context(tls: Tls | None) -> ssl.SSLContext | None:
-    if tls is None:
-        return None
-    context = ssl.create_default_context(cafile=tls.ca)
-    if tls.certificate:
-        # Without a password callback, OpenSSL would prompt in the terminal for a missing password.
-        password = tls.key_password.read() if tls.key_password else ""
-        context.load_cert_chain(tls.certificate, tls.key, lambda: password)
-    return context
+    return None if tls is None else load_tls_context(tls)
 
 
 class _TokenProvider(AbstractTokenProvider):  # type: ignore[misc]  # kafka-python is not typed

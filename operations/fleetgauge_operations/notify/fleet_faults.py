@@ -6,6 +6,7 @@ from pathlib import Path
 
 from fleetgauge_core.fleet import ClusterAccess, Notifier, SecretError, load_fleet
 from fleetgauge_core.fleet.usable_fleet import UsableFleet, list_messages, load_usable_fleet
+from fleetgauge_core.http import HttpFailureError, ReceiverEndpoint
 from fleetgauge_core.kafka.credentials_monitor import CredentialsMonitor, require_readable_credentials
 from fleetgauge_core.runtime.part_status import PartFault, PartStatus
 from fleetgauge_operations.notify.receivers import Receiver, receiver_key
@@ -55,9 +56,9 @@ class FleetFaults:
 
 
 def name_notifier(notifier: Notifier) -> str:
-    """Return a notifier's host; while that is unknown, its kind and a part of its key."""
+    """Return a notifier's name or host; while neither is known, its kind and a part of its key."""
     try:
-        return Receiver(notifier).host
+        return notifier.name or Receiver(notifier).host
     except SecretError:
         return f"{notifier.kind} {receiver_key(notifier)[:6]}"
 
@@ -78,13 +79,13 @@ def report_unreadable_secrets(notifiers: Iterable[Notifier], parts: PartStatus) 
 
 
 def _find_unreadable_secrets(notifiers: Iterable[Notifier]) -> dict[str, str]:
-    """Return why a secret cannot be read, by the name of each such notifier."""
+    """Return why a secret or certificate cannot be used, by the name of each such notifier."""
     messages = {}
     for notifier in notifiers:
         try:
-            for secret in (notifier.url_from, notifier.routing_key):
-                if secret:
-                    secret.read()
-        except SecretError as error:
+            if notifier.routing_key:
+                notifier.routing_key.read()
+            ReceiverEndpoint(notifier).check_settings()
+        except (SecretError, HttpFailureError) as error:
             messages[name_notifier(notifier)] = f"{notifier.kind}: {error}"
     return messages

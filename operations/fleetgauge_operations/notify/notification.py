@@ -5,7 +5,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal, Self
 
-Severity = Literal["page", "ticket", "burn-in"]
+#: ``info`` is that of a test.
+Severity = Literal["page", "ticket", "burn-in", "info"]
 
 _WOULD_HAVE = "would have paged: "
 

@@ -24,8 +24,6 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from queue import Empty, SimpleQueue
 
-import urllib3
-
 from fleetgauge_operations.notify.notification import Notification
 from fleetgauge_operations.notify.receivers import Receiver
 from fleetgauge_operations.notify.receivers.endpoint import PostResult
@@ -34,6 +32,8 @@ _log = logging.getLogger("fleetgauge.notify")
 
 #: How many rejected notifications an outbox keeps.
 _REJECTED_KEPT = 100
+#: How many alerts a POST has: about 100 KB, below the 1 MB that proxies accept by default.
+_LARGEST_POST = 64
 
 
 class Settlement(StrEnum):
@@ -165,7 +165,7 @@ class Outbox:
         due_s = self._due_s if not self.is_empty else self._resend_s if self._firing else float("inf")
         return max(0.0, due_s - self._elapsed_s())
 
-    def send(self, pool: urllib3.PoolManager, may_send: Callable[[], bool]) -> bool:
+    def send(self, may_send: Callable[[], bool]) -> bool:
         """Send everything that is due; return False if another process sends from now on.
 
         ``may_send`` is called before each POST and may take seconds.
@@ -178,7 +178,7 @@ class Outbox:
                 return True
             if not may_send():
                 return False
-            if not self._post(pool, batch):
+            if not self._post(batch):
                 return True
 
     def _drain_inbox(self) -> None:
@@ -210,7 +210,7 @@ class Outbox:
         while self._queue and (settlement := self._settlement_unsent(self._queue[0])):
             entry = self._queue.popleft()
             if entry.notification and settlement is Settlement.EXPIRED:
-                _log.error("%s: %s expired", self._receiver.kind, entry.notification.notification_id)
+                _log.error("%s: %s expired", self._receiver.label, entry.notification.notification_id)
             entry.settle(settlement)
 
     def _settlement_unsent(self, entry: _Entry) -> Settlement | None:
@@ -244,15 +244,11 @@ class Outbox:
     def _alerts(self) -> Sequence[Notification]:
         return tuple(self._firing.values())
 
-    def _post(self, pool: urllib3.PoolManager, batch: Sequence[Notification]) -> bool:
+    def _post(self, batch: Sequence[Notification]) -> bool:
         """Send a batch; return whether to send the next one immediately."""
-        result = self._receiver.post(pool, batch, self._clock())
-        results = [result] * len(batch)
-        if result is PostResult.REJECTED and len(batch) > 1:
-            # A rejected alert must not block the others.
-            results = [self._receiver.post(pool, (notification,), self._clock()) for notification in batch]
+        results = self._deliver(batch)
         if PostResult.UNAVAILABLE in results:
-            if not self._head_blocks_queue(pool):
+            if not self._head_blocks_queue():
                 self._back_off()
                 return False
             results = [PostResult.REJECTED]
@@ -267,7 +263,30 @@ class Outbox:
         self._settle_sent(batch, {notification.incident for notification in refused})
         return bool(self._queue)
 
-    def _head_blocks_queue(self, pool: urllib3.PoolManager) -> bool:
+    def _deliver(self, batch: Sequence[Notification]) -> list[PostResult]:
+        """POST a batch in parts; return the result of each notification.
+
+        All remaining ones are UNAVAILABLE after the first that is, so that an outage takes one timeout.
+        """
+        results: list[PostResult] = []
+        for start in range(0, len(batch), _LARGEST_POST):
+            results += self._deliver_part(batch[start : start + _LARGEST_POST])
+            if PostResult.UNAVAILABLE in results:
+                break
+        return results + [PostResult.UNAVAILABLE] * (len(batch) - len(results))
+
+    def _deliver_part(self, part: Sequence[Notification]) -> list[PostResult]:
+        """POST a part, and its halves if it is rejected: a bad alert must not block the others."""
+        result = self._receiver.post(part, self._clock())
+        if result is not PostResult.REJECTED or len(part) == 1:
+            return [result] * len(part)
+        middle = len(part) // 2
+        results = self._deliver_part(part[:middle])
+        if PostResult.UNAVAILABLE in results:
+            return [PostResult.UNAVAILABLE] * len(part)
+        return results + self._deliver_part(part[middle:])
+
+    def _head_blocks_queue(self) -> bool:
         """Return whether the receiver accepts the next notification, but has not accepted an old head.
 
         A status such as 500 may mean an outage or concern this body only; another body shows which.
@@ -276,7 +295,7 @@ class Outbox:
         waiting = [entry.notification for entry in self._queue if entry.notification]
         if self._receiver.must_resend or len(waiting) < 2 or not self._is_old(self._queue[0]):
             return False
-        return self._receiver.post(pool, (waiting[1],), self._clock()) is PostResult.ACCEPTED
+        return self._receiver.post((waiting[1],), self._clock()) is PostResult.ACCEPTED
 
     def _back_off(self) -> None:
         self._due_s = self._resend_s = self._elapsed_s() + self._pause_s

@@ -4,10 +4,7 @@ import logging
 from collections.abc import Callable
 from threading import Event, Thread
 
-import urllib3
-
 from fleetgauge_operations.notify.outbox import Outbox
-from fleetgauge_operations.notify.receivers.endpoint import open_pool
 
 #: Maximum duration of the last attempt when the process ends.
 LAST_ATTEMPT_S = 30
@@ -38,18 +35,17 @@ class OutboxThread:
         self._thread.join(LAST_ATTEMPT_S)
 
     def _run(self) -> None:
-        with open_pool() as pool:
-            while True:
-                # Read before sending, so that everything put before ``stop`` is sent once.
-                is_last = self._stopping.is_set()
-                if not self._send(pool) or is_last:
-                    return
-                self._outbox.wait(min(_LISTEN_S, self._outbox.due_in_s()))
+        while True:
+            # Read before sending, so that everything put before ``stop`` is sent once.
+            is_last = self._stopping.is_set()
+            if not self._send() or is_last:
+                return
+            self._outbox.wait(min(_LISTEN_S, self._outbox.due_in_s()))
 
-    def _send(self, pool: urllib3.PoolManager) -> bool:
+    def _send(self) -> bool:
         """Send what is due. An unexpected error ends neither the thread nor the notifications after it."""
         try:
-            return self._outbox.send(pool, self._may_send)
+            return self._outbox.send(self._may_send)
         except Exception:
             _log.exception(
                 "%s: sending failed unexpectedly; next attempt in %d s", self._name, _ERROR_PAUSE_S

@@ -6,8 +6,7 @@ from datetime import datetime, timedelta
 from fleetgauge_core.fleet import Notifier
 from fleetgauge_operations.notify.notification import Notification
 from fleetgauge_operations.notify.outbox import Outbox, RetryPolicy, Settlement
-from fleetgauge_operations.notify.receivers import Receiver, name_receivers, receiver_key
-from fleetgauge_operations.notify.receivers.endpoint import open_pool
+from fleetgauge_operations.notify.receivers import Receiver, name_hosts, name_receivers, receiver_key
 
 #: How long an alert is valid at Alertmanager if the process resends it.
 RESENT = timedelta(minutes=5)
@@ -50,9 +49,10 @@ class Outboxes:
         except_for: Collection[str] = (),
     ) -> None:
         """Queue a notification for all receivers except some, unless it is queued already."""
-        names = self.names() if except_for else {}
+        # A notifier may have been given its name after it was stored under its host.
+        naming = (self.names(), name_hosts(self._receivers)) if except_for else ()
         for key, outbox in self._outboxes.items():
-            is_included = names.get(key) not in except_for if except_for else True
+            is_included = all(names[key] not in except_for for names in naming)
             if is_included and notification.notification_id not in outbox.queued():
                 outbox.put(notification, self._settle_as(key, settle))
 
@@ -63,10 +63,9 @@ class Outboxes:
 
     def send(self) -> None:
         """Send everything that is due."""
-        with open_pool() as pool:
-            for outbox in self._outboxes.values():
-                if not outbox.due_in_s():
-                    outbox.send(pool, lambda: True)
+        for outbox in self._outboxes.values():
+            if not outbox.due_in_s():
+                outbox.send(lambda: True)
 
     @property
     def is_empty(self) -> bool:

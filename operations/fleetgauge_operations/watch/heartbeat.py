@@ -6,15 +6,15 @@ therefore stops it too: of all agents, of the telemetry cluster, of all watches 
 
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from datetime import timedelta
 from threading import Event, Thread
 
-import urllib3
-
 from fleetgauge_core.detection import Finding, FindingSubject, HealthState
-from fleetgauge_core.fleet import SecretError
-from fleetgauge_operations.notify.receivers.endpoint import open_pool, post
+from fleetgauge_core.fleet import Notifier
+from fleetgauge_core.http import ReceiverEndpoint
+from fleetgauge_operations.notify.receivers.endpoint import PostResult, post
+from fleetgauge_operations.notify.receivers.heartbeat import heartbeat_body
 from fleetgauge_operations.watch.notifier_context import NotifierContext
 
 _log = logging.getLogger("fleetgauge.watch")
@@ -26,13 +26,10 @@ _PULSE_TIMEOUT = timedelta(minutes=1)
 
 
 class Heartbeat:
-    """Sends a POST once a minute from ``start`` to ``stop``; ``read_url`` may raise SecretError.
+    """Sends a POST once a minute from ``start`` to ``stop``. Findings do not affect it."""
 
-    Findings do not affect it.
-    """
-
-    def __init__(self, read_url: Callable[[], str], context: NotifierContext) -> None:
-        self._read_url = read_url
+    def __init__(self, notifier: Notifier, context: NotifierContext) -> None:
+        self._notifier = notifier
         self._context = context
         self._stopping = Event()
         self._thread = Thread(target=self._run, name="heartbeat", daemon=True)
@@ -57,22 +54,21 @@ class Heartbeat:
 
     def _run(self) -> None:
         due_s = time.monotonic()
-        with open_pool() as pool:
-            while not self._stopping.wait(_CHECK_INTERVAL_S):
-                if (
-                    time.monotonic() >= due_s
-                    and self._receives_pulses()
-                    and self._context.confirm_leadership()
-                ):
-                    due_s = time.monotonic() + INTERVAL_S
-                    self._send(pool)
+        while not self._stopping.wait(_CHECK_INTERVAL_S):
+            if time.monotonic() >= due_s and self._receives_pulses() and self._context.confirm_leadership():
+                due_s = time.monotonic() + INTERVAL_S
+                self._send()
 
-    def _send(self, pool: urllib3.PoolManager) -> None:
-        body = {"status": "watching", "at": self._context.clock().isoformat()}
+    def _send(self) -> None:
+        label = self._notifier.name or "heartbeat"
         try:
-            post(pool, "heartbeat", self._read_url(), body, "periodic request")
-        except SecretError as error:
-            _log.error("heartbeat: periodic request not delivered: %s", error)
+            answer = post(ReceiverEndpoint(self._notifier), "", heartbeat_body(self._context.clock()))
+        except Exception:
+            # An unexpected error must not end the thread: the service would page although the watch works.
+            _log.exception("%s: periodic request failed unexpectedly", label)
+            return
+        if answer.result is not PostResult.ACCEPTED:
+            _log.error("%s: periodic request %s", label, answer.description)
 
     def _receives_pulses(self) -> bool:
         last_pulse_at = self._context.last_pulse_at()

@@ -120,12 +120,12 @@ class WatchMetrics:
             ):
                 gauge.clear()
 
-    def create_notifier_metrics(self, host: str) -> "NotifierMetrics":
+    def create_notifier_metrics(self, name: str) -> "NotifierMetrics":
         """Return the metrics of one notifier; its series exist from the start."""
         return NotifierMetrics(
-            self._waiting.labels(host),
-            self._rejected.labels(host),
-            {outcome: self._notifications.labels(host, outcome) for outcome in ("sent", "failed")},
+            self._waiting.labels(name),
+            self._rejected.labels(name),
+            {outcome: self._notifications.labels(name, outcome) for outcome in ("sent", "failed")},
         )
 
 

@@ -39,7 +39,7 @@ def open_sink(
 ) -> FindingSink:
     """Return the sink of a notifier; secrets are read for each POST."""
     if notifier.kind == "heartbeat":
-        return Heartbeat(notifier.read_url, context)
+        return Heartbeat(notifier, context)
     return OutboxSink(Receiver(notifier), finding_format, context, policy)
 
 
@@ -56,7 +56,7 @@ class OutboxSink:
         self._format = finding_format
         self._context = context
         self._outbox = Outbox(receiver, context.clock, time.monotonic, policy)
-        self._thread = OutboxThread(self._outbox, context.confirm_leadership, receiver.kind)
+        self._thread = OutboxThread(self._outbox, context.confirm_leadership, receiver.label)
 
     def start(self) -> None:
         """Begin to send."""

@@ -1,6 +1,7 @@
 """A receiver of the fleet file: its name and how to send it notifications."""
 
 import hashlib
+import json
 import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -8,13 +9,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-import urllib3
-
 from fleetgauge_core.fleet import Notifier, SecretError
+from fleetgauge_core.http import ReceiverEndpoint, read_host
 from fleetgauge_operations.notify.notification import Notification
 from fleetgauge_operations.notify.receivers import alertmanager, pagerduty
 from fleetgauge_operations.notify.receivers.alertmanager import alertmanager_body
-from fleetgauge_operations.notify.receivers.endpoint import PostResult, post
+from fleetgauge_operations.notify.receivers.endpoint import PostAnswer, PostResult, post
 from fleetgauge_operations.notify.receivers.pagerduty import pagerduty_body
 from fleetgauge_operations.notify.receivers.slack import slack_body
 from fleetgauge_operations.notify.receivers.webhook import webhook_body
@@ -22,6 +22,10 @@ from fleetgauge_operations.notify.receivers.webhook import webhook_body
 _log = logging.getLogger("fleetgauge.notify")
 
 _PATHS = {"alertmanager": alertmanager.PATH, "pagerduty": pagerduty.PATH}
+#: The settings that say to whom a POST goes. Logins and headers are among them, because services with a
+#: single URL for all teams tell them apart by these. They refer to secrets, but do not contain them.
+_IDENTITY = frozenset({"kind", "url", "url_from", "routing_key"})
+_LATER_IDENTITY = frozenset({"basic_auth", "bearer", "headers"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,26 +37,29 @@ class Receiver:
     """How long an alert is valid at Alertmanager if it is not sent again."""
 
     @property
-    def kind(self) -> str:
-        """The notifier's ``kind`` in the fleet file."""
-        return self.notifier.kind
+    def label(self) -> str:
+        """How log lines name the receiver: its name, or its kind."""
+        return self.notifier.name or self.notifier.kind
 
     @property
     def must_resend(self) -> bool:
         """Whether the receiver resolves an alert that is not sent again."""
         return self.notifier.kind == "alertmanager"
 
-    def post(
-        self, pool: urllib3.PoolManager, notifications: Sequence[Notification], now: datetime
-    ) -> PostResult:
-        """POST notifications in one request; only Alertmanager accepts more than one."""
-        what = self._describe(notifications)
+    def post(self, notifications: Sequence[Notification], now: datetime) -> PostResult:
+        """POST notifications in one request; only Alertmanager accepts more than one. Failures are logged."""
+        answer = self.attempt(notifications, now)
+        if answer.result is not PostResult.ACCEPTED:
+            _log.error("%s: %s %s", self.label, self._describe(notifications), answer.description)
+        return answer.result
+
+    def attempt(self, notifications: Sequence[Notification], now: datetime) -> PostAnswer:
+        """POST notifications in one request, and return what came back."""
         try:
-            url, body = self._url(), self.body(notifications, now)
+            body = self.body(notifications, now)
         except SecretError as error:
-            _log.error("%s: %s not delivered: %s", self.kind, what, error)
-            return PostResult.UNAVAILABLE
-        return post(pool, self.kind, url, body, what)
+            return PostAnswer(PostResult.UNAVAILABLE, f"not delivered: {error}")
+        return post(ReceiverEndpoint(self.notifier), _PATHS.get(self.notifier.kind, ""), body)
 
     def body(self, notifications: Sequence[Notification], now: datetime) -> Any:
         """Return the request body. Raises: SecretError."""
@@ -71,15 +78,7 @@ class Receiver:
     @property
     def host(self) -> str:
         """The host of the URL; everything else in a URL may be a secret. Raises: SecretError."""
-        try:
-            return urllib3.util.parse_url(self.notifier.read_url()).host or "unknown"
-        except urllib3.exceptions.LocationParseError:
-            return "unknown"
-
-    def _url(self) -> str:
-        """Return the current URL. Raises: SecretError."""
-        path = _PATHS.get(self.notifier.kind)
-        return self.notifier.read_url().rstrip("/") + path if path else self.notifier.read_url()
+        return read_host(self.notifier)
 
     def _routing_key(self) -> str:
         return self.notifier.routing_key.read() if self.notifier.routing_key else ""
@@ -89,21 +88,38 @@ class Receiver:
 
 
 def receiver_key(notifier: Notifier) -> str:
-    """Return a key that identifies the notifier in later processes and reveals no secret."""
-    address = notifier.model_dump_json(include={"kind", "url", "url_from", "routing_key"})
+    """Return a key that identifies the notifier in later processes and reveals no secret.
+
+    It stays the same if a notifier gets a name, a proxy or certificates.
+    """
+    address = notifier.model_dump_json(include=set(_IDENTITY))
+    later = notifier.model_dump(mode="json", include=set(_LATER_IDENTITY), exclude_none=True)
+    if given := {key: value for key, value in later.items() if value}:
+        address += json.dumps(given, sort_keys=True)
     return hashlib.sha256(address.encode()).hexdigest()[:16]
 
 
 def name_receivers(receivers: Mapping[str, Receiver]) -> dict[str, str]:
-    """Return the name of each receiver: its host, with a part of its key if two share a host.
+    """Return the name of each receiver: that of its notifier, or its host.
 
-    The name is the key itself if the URL is a secret that cannot be read now.
+    If two have the same one, a part of the key is added. It is the key itself if the URL is a secret that
+    cannot be read now.
     """
-    hosts = {key: _host_or_none(receiver) for key, receiver in receivers.items()}
-    counts = Counter(hosts.values())
+    return _make_unique(
+        {key: receiver.notifier.name or _host_or_none(receiver) for key, receiver in receivers.items()}
+    )
+
+
+def name_hosts(receivers: Mapping[str, Receiver]) -> dict[str, str]:
+    """Return the names that the receivers had before their notifiers were given names."""
+    return _make_unique({key: _host_or_none(receiver) for key, receiver in receivers.items()})
+
+
+def _make_unique(names: Mapping[str, str | None]) -> dict[str, str]:
+    counts = Counter(names.values())
     return {
-        key: key if host is None else host if counts[host] == 1 else f"{host} {key[:6]}"
-        for key, host in hosts.items()
+        key: key if name is None else name if counts[name] == 1 else f"{name} {key[:6]}"
+        for key, name in names.items()
     }
 
 

@@ -3,9 +3,19 @@
 from typing import Any
 
 from fleetgauge_operations.notify.notification import Notification
+from fleetgauge_operations.notify.receivers.limits import cut_escaped, keep_lines
 
-_SIGNS = {"page": ":red_circle:", "ticket": ":large_yellow_circle:", "burn-in": ":white_circle:"}
+_SIGNS = {
+    "page": ":red_circle:",
+    "ticket": ":large_yellow_circle:",
+    "burn-in": ":white_circle:",
+    "info": ":large_blue_circle:",
+}
 _RESOLVED_SIGN = ":large_green_circle:"
+#: Slack splits a longer text into several messages, in the middle of markup, and cuts it at 40,000.
+_MAX_CHARACTERS = 4000
+#: Leaves room for the line with the links, which is next.
+_MAX_SUMMARY_CHARACTERS = 1024
 
 
 def escape_markup(text: str) -> str:
@@ -14,6 +24,7 @@ def escape_markup(text: str) -> str:
 
 
 def slack_body(notification: Notification) -> dict[str, Any]:
-    """Return the message: a severity emoji and the summary, then the chat lines."""
+    """Return the message: a severity emoji and the summary, then the chat lines as far as they fit."""
     sign = _SIGNS[notification.severity] if notification.firing else _RESOLVED_SIGN
-    return {"text": "\n".join([f"{sign} *{escape_markup(notification.summary)}*", *notification.chat_lines])}
+    summary = cut_escaped(notification.summary, escape_markup, _MAX_SUMMARY_CHARACTERS)
+    return {"text": keep_lines([f"{sign} *{summary}*", *notification.chat_lines], _MAX_CHARACTERS)}

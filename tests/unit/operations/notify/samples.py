@@ -5,8 +5,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-import urllib3
-
 from fleetgauge_operations.notify.notification import Notification
 from fleetgauge_operations.notify.receivers.endpoint import PostResult
 
@@ -40,23 +38,24 @@ class MemoryReceiver:
     """Gives the queued ``answers`` first, then accepts all notifications except those of some incidents."""
 
     must_resend: bool = False
-    kind: str = "webhook"
+    label: str = "webhook"
     answers: deque[PostResult] = field(default_factory=deque)
     rejected_incidents: set[str] = field(default_factory=set)
     unavailable_for_incidents: set[str] = field(default_factory=set)
+    largest_post: int = 1000
+    """How many notifications a POST may have."""
     posts: list[tuple[str, ...]] = field(default_factory=list)
     """The notification IDs of each POST."""
     accepted: list[str] = field(default_factory=list)
     """The accepted notification IDs."""
 
-    def post(
-        self, pool: urllib3.PoolManager, notifications: Sequence[Notification], now: datetime
-    ) -> PostResult:
+    def post(self, notifications: Sequence[Notification], now: datetime) -> PostResult:
         notification_ids = tuple(notification.notification_id for notification in notifications)
         self.posts.append(notification_ids)
         answer = self.answers.popleft() if self.answers else PostResult.ACCEPTED
         incidents = {notification.incident for notification in notifications}
-        if answer is PostResult.ACCEPTED and self.rejected_incidents & incidents:
+        is_too_large = len(notifications) > self.largest_post
+        if answer is PostResult.ACCEPTED and (is_too_large or self.rejected_incidents & incidents):
             answer = PostResult.REJECTED
         if answer is PostResult.ACCEPTED and self.unavailable_for_incidents & incidents:
             answer = PostResult.UNAVAILABLE

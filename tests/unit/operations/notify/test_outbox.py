@@ -4,7 +4,6 @@ from collections import deque
 from typing import Any
 
 import pytest
-import urllib3
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,7 +12,6 @@ from fleetgauge_operations.notify.outbox import Outbox, RetryPolicy, Settlement
 from fleetgauge_operations.notify.receivers.endpoint import PostResult
 from tests.unit.operations.notify.samples import ManualClock, MemoryReceiver, build_notification
 
-POOL = urllib3.PoolManager()
 POLICY = RetryPolicy()
 
 
@@ -36,7 +34,7 @@ class SimulatedDelivery:
 
     def send(self, after_s: float = 0.0, may_send: bool = True) -> bool:
         self.clock.elapsed_s += after_s
-        return self.outbox.send(POOL, lambda: may_send)
+        return self.outbox.send(lambda: may_send)
 
     def _record_settlement(self, notification_id: str) -> Any:
         return lambda settlement: self.settled.append((notification_id, settlement))
@@ -287,3 +285,52 @@ def test_a_rejected_notification_that_is_queued_again_is_rejected_without_a_requ
     assert delivery.settled == [("orders/2/0", Settlement.REJECTED)] * 2
     assert len(delivery.receiver.posts) == 1
     assert delivery.outbox.is_empty
+
+
+def build_many(count: int) -> list[Notification]:
+    return [build_notification(number, f"incident-{number}") for number in range(count)]
+
+
+def test_many_alerts_are_sent_in_several_posts() -> None:
+    delivery = SimulatedDelivery(True)
+    notifications = build_many(150)
+    delivery.put(*notifications)
+    delivery.send()
+    assert [len(post) for post in delivery.receiver.posts] == [64, 64, 22]
+    assert delivery.receiver.accepted == notification_ids(*notifications)
+    assert [settlement for _, settlement in delivery.settled] == [Settlement.DELIVERED] * 150
+
+
+def test_a_post_that_is_too_large_is_split_until_its_parts_are_accepted() -> None:
+    delivery = SimulatedDelivery(True)
+    delivery.receiver.largest_post = 5
+    delivery.receiver.rejected_incidents = {"incident-3"}
+    delivery.put(*build_many(20))
+    delivery.send()
+    assert notification_ids(*delivery.outbox.rejected) == ["incident-3/3"]
+    assert len(delivery.receiver.accepted) == 19
+    assert len(delivery.receiver.posts) < 20
+
+
+def test_an_outage_takes_one_post_however_many_alerts_wait() -> None:
+    delivery = SimulatedDelivery(True, *[PostResult.UNAVAILABLE] * 3)
+    delivery.put(*build_many(150))
+    delivery.send()
+    assert (len(delivery.receiver.posts), delivery.settled) == (1, [])
+    for _ in range(3):
+        delivery.send(POLICY.longest_pause_s)
+    assert [settlement for _, settlement in delivery.settled] == [Settlement.DELIVERED] * 150
+
+
+@given(st.integers(1, 200), st.integers(1, 70), st.sets(st.integers(0, 199), max_size=5))
+def test_exactly_the_bad_alerts_are_rejected_whatever_a_post_may_contain(
+    count: int, largest_post: int, bad: set[int]
+) -> None:
+    delivery = SimulatedDelivery(True)
+    delivery.receiver.largest_post = largest_post
+    delivery.receiver.rejected_incidents = {f"incident-{number}" for number in bad}
+    delivery.put(*build_many(count))
+    delivery.send()
+    expected = [f"incident-{number}/{number}" for number in sorted(bad) if number < count]
+    assert notification_ids(*delivery.outbox.rejected) == expected
+    assert len(delivery.receiver.accepted) == count - len(expected)

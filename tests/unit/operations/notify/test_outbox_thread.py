@@ -6,7 +6,6 @@ from datetime import datetime
 from typing import Any
 
 import pytest
-import urllib3
 
 from fleetgauge_operations.notify.notification import Notification
 from fleetgauge_operations.notify.outbox import Outbox, RetryPolicy
@@ -20,13 +19,11 @@ class FailingReceiver(MemoryReceiver):
 
     has_failed = threading.Event()
 
-    def post(
-        self, pool: urllib3.PoolManager, notifications: Sequence[Notification], now: datetime
-    ) -> PostResult:
+    def post(self, notifications: Sequence[Notification], now: datetime) -> PostResult:
         if not self.has_failed.is_set():
             self.has_failed.set()
             raise RuntimeError("cannot be encoded")
-        return super().post(pool, notifications, now)
+        return super().post(notifications, now)
 
 
 def test_an_unexpected_error_is_logged_and_sending_continues(caplog: pytest.LogCaptureFixture) -> None:

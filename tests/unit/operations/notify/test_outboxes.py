@@ -86,6 +86,30 @@ def test_a_notification_can_be_sent_to_some_receivers_only() -> None:
         assert listening.posts == []
 
 
+def test_receivers_are_named_by_their_notifiers_or_else_by_their_hosts() -> None:
+    clock = ManualClock()
+    notifiers = [
+        build_notifier("webhook", name="oncall"),
+        build_notifier("slack"),
+        build_notifier("webhook", url="http://chat.example"),
+        build_notifier("slack", url="http://other.example", name="chat.example"),
+    ]
+    names = list(Outboxes(notifiers, clock.now, clock.elapsed).names().values())
+    assert names[:2] == ["oncall", "receiver.example"]
+    assert len(set(names)) == 4
+
+
+def test_a_receiver_that_got_its_name_later_is_not_notified_again() -> None:
+    clock = ManualClock()
+    with Receiver().listening() as listening:
+        before = Outboxes([build_notifier("webhook", url=listening.url)], clock.now, clock.elapsed)
+        named = build_notifier("webhook", url=listening.url, name="oncall")
+        after = Outboxes([named], clock.now, clock.elapsed)
+        after.put(build_notification(), except_for=before.names().values())
+        after.send()
+        assert listening.posts == []
+
+
 def test_a_notification_is_sent_once_the_secret_of_its_receiver_can_be_read(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

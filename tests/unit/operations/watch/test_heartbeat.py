@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from fleetgauge_core.fleet import Secret
+from fleetgauge_core.fleet import Notifier, Secret
 from fleetgauge_operations.watch import heartbeat
 from fleetgauge_operations.watch.heartbeat import Heartbeat
 from fleetgauge_operations.watch.notifier_context import NotifierContext
@@ -29,7 +29,7 @@ def receiver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Receiver]:
 
 @contextmanager
 def _running_heartbeat(receiver: Receiver, context: NotifierContext) -> Iterator[Heartbeat]:
-    sink = Heartbeat(lambda: receiver.url, context)
+    sink = Heartbeat(Notifier(kind="heartbeat", url=receiver.url), context)
     sink.start()
     try:
         yield sink
@@ -77,7 +77,8 @@ def test_no_heartbeat_is_sent_by_a_watch_that_would_detect_nothing(
 def test_a_missing_secret_is_logged_and_read_again(
     receiver: Receiver, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    sink = Heartbeat(Secret(env="HEARTBEAT").read, DeliveryRecorder().context())
+    notifier = Notifier(kind="heartbeat", url_from=Secret(env="HEARTBEAT"))
+    sink = Heartbeat(notifier, DeliveryRecorder().context())
     sink.start()
     wait_until(lambda: "HEARTBEAT is not set" in caplog.text, DEADLINE_S, "the log line")
     monkeypatch.setenv("HEARTBEAT", receiver.url)

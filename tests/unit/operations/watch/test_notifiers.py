@@ -64,7 +64,7 @@ def test_an_address_in_a_secret_is_read_each_time(
     ("url", "host"),
     [
         ("https://hooks.example.com/services/hunter2?token=hunter2#hunter2", "hooks.example.com"),
-        ("https://hunter2:hunter2@hooks.example.com:8443/", "hooks.example.com"),
+        ("https://hooks.example.com:8443/?url=http://hunter2:hunter2@a", "hooks.example.com"),
         ("https://hooks.example.com\\hunter2", "hooks.example.com"),
         ("http://[hunter2", "unknown"),
         ("http://", "unknown"),
@@ -80,6 +80,32 @@ def test_the_key_of_a_notifier_is_stable_and_unique() -> None:
     first, same, second = (Notifier(kind="webhook", url=f"http://a/{n}") for n in (1, 1, 2))
     assert receiver_key(first) == receiver_key(same) != receiver_key(second)
     assert receiver_key(first.model_copy(update={"burn_in": True})) == receiver_key(first)
+
+
+def test_the_key_of_a_notifier_is_that_of_earlier_versions() -> None:
+    # A changed key would send all open findings again, and forget what was not delivered.
+    assert receiver_key(Notifier(kind="webhook", url="https://hooks.example/sre")) == "454af748ebe0009c"
+    secret = {"kind": "pagerduty", "routing_key": {"env": "KEY"}, "burn_in": True}
+    assert receiver_key(Notifier.model_validate(secret)) == "9345371796b4e3d9"
+
+
+def test_the_key_changes_with_the_login_but_not_with_name_proxy_and_certificates() -> None:
+    def key(**settings: object) -> str:
+        return receiver_key(Notifier.model_validate({"kind": "webhook", "url": "http://a", **settings}))
+
+    secret = {"env": "TOKEN"}
+    unchanged = {"name": "hook", "proxy": secret, "ca": "a", "certificate": "b", "key": "c"}
+    assert key(**unchanged) == key()
+    logins = [
+        {},
+        {"bearer": secret},
+        {"bearer": {"env": "OTHER"}},
+        {"basic_auth": {"username": "a", "password": secret}},
+        {"headers": {"X-Team": "a"}},
+        {"headers": {"X-Team": "b"}},
+    ]
+    assert len({key(**login) for login in logins}) == len(logins)
+    assert key(headers={"A": "1", "B": "2"}) == key(headers={"B": "2", "A": "1"})
 
 
 @pytest.mark.parametrize(

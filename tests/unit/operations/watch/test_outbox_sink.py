@@ -9,8 +9,8 @@ import pytest
 
 from fleetgauge_core.detection import Finding
 from fleetgauge_core.fleet import Notifier, Secret
+from fleetgauge_core.http import redirect_target
 from fleetgauge_operations.notify.outbox import RetryPolicy, Settlement
-from fleetgauge_operations.notify.receivers.endpoint import redirect_target
 from fleetgauge_operations.watch.message_format import FindingFormat
 from fleetgauge_operations.watch.notifiers import FindingSink, open_sink
 from tests.ports import free_port

@@ -1,9 +1,12 @@
-"""Why a TLS context cannot be set up from its files: OpenSSL names neither the file nor the remedy."""
+"""TLS contexts from the files of TLS settings.
+
+OpenSSL names neither the file that it cannot use nor the remedy, so both are found here.
+"""
 
 import ssl
 from pathlib import Path
 
-from fleetgauge_core.fleet import Tls
+from fleetgauge_core.fleet.security import Tls
 
 _CERTIFICATE = b"CERTIFICATE-----"
 _PRIVATE_KEY = b"PRIVATE KEY-----"
@@ -11,6 +14,19 @@ _PRIVATE_KEY = b"PRIVATE KEY-----"
 _ENCRYPTED = (b"BEGIN ENCRYPTED PRIVATE KEY", b"Proc-Type: 4,ENCRYPTED")
 #: OpenSSL's reasons for a key of another certificate: of the same algorithm, and of another one.
 _MISMATCHES = ("KEY_VALUES_MISMATCH", "NO_CERTIFICATE_ASSIGNED", "KEY_TYPE_MISMATCH")
+
+
+def load_tls_context(tls: Tls) -> ssl.SSLContext:
+    """Return a context of a client, with the files as they are now.
+
+    Raises: SecretError if the key's password cannot be read; OSError, which ``explain_tls_error`` explains.
+    """
+    context = ssl.create_default_context(cafile=tls.ca)
+    if tls.certificate:
+        # Without a password callback, OpenSSL would prompt in the terminal for a missing password.
+        password = tls.key_password.read() if tls.key_password else ""
+        context.load_cert_chain(tls.certificate, tls.key, lambda: password)
+    return context
 
 
 def explain_tls_error(tls: Tls, error: OSError) -> str:
