@@ -9,6 +9,13 @@ APT_GET := apt-get -qq -o Acquire::Retries=3
 IMAGE_EXTRAS := agent: watch:operations stream:pipelines dash:dashboards
 ARGS ?=
 
+# Unpack a Debian package for a command that is missing: command, package, what its tests are about.
+define unpack_debian
+@command -v $(1) >/dev/null || test "$$(id -u)" -ne 0 || ! command -v apt-get >/dev/null \
+	|| { echo "fetching $(1) for the tests of $(3)" >&2; mkdir -p $(VENV)/debian && cd $(VENV)/debian \
+	&& $(APT_GET) update >&2 && $(APT_GET) download $(2) >&2 && dpkg -x $(2)_*.deb . && rm $(2)_*.deb; }
+endef
+
 .DEFAULT_GOAL := help
 .PHONY: help demo test check format docs bench chaos lock lock-images release clean
 
@@ -81,7 +88,7 @@ $(ENVIRONMENT): pyproject.toml locks/uv.txt locks/python.txt
 	@touch $@
 
 # Only tests need these: an S3 server in a separate environment, and Debian packages if root can install them; else tests are skipped.
-# Installing Alertmanager, tinyproxy and Prometheus would start their servers, so their packages are only unpacked.
+# Installing those packages would start their servers, so they are only unpacked.
 $(TEST_TOOLS): $(ENVIRONMENT) locks/s3.txt
 	@$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(VENV)/s3 >&2 \
 		&& $(BIN)/uv pip install --quiet --python $(VENV)/s3/bin/python --require-hashes -r locks/s3.txt >&2 \
@@ -90,15 +97,8 @@ $(TEST_TOOLS): $(ENVIRONMENT) locks/s3.txt
 		|| { echo "installing chromium for the browser tests" >&2; $(APT_GET) update >&2 && $(APT_GET) install -y chromium >&2; }
 	@command -v bindfs >/dev/null || test "$$(id -u)" -ne 0 || ! command -v apt-get >/dev/null \
 		|| { echo "installing bindfs for the test of slow disks" >&2; $(APT_GET) update >&2 && $(APT_GET) install -y bindfs >&2; }
-	@command -v prometheus-alertmanager >/dev/null || test "$$(id -u)" -ne 0 || ! command -v apt-get >/dev/null \
-		|| { echo "fetching Alertmanager for the tests of pages" >&2; mkdir -p $(VENV)/debian && cd $(VENV)/debian \
-		&& $(APT_GET) update >&2 && $(APT_GET) download prometheus-alertmanager >&2 \
-		&& dpkg -x prometheus-alertmanager_*.deb . && rm prometheus-alertmanager_*.deb; }
-	@command -v tinyproxy >/dev/null || test "$$(id -u)" -ne 0 || ! command -v apt-get >/dev/null \
-		|| { echo "fetching tinyproxy for the tests of proxies" >&2; mkdir -p $(VENV)/debian && cd $(VENV)/debian \
-		&& $(APT_GET) update >&2 && $(APT_GET) download tinyproxy-bin >&2 \
-		&& dpkg -x tinyproxy-bin_*.deb . && rm tinyproxy-bin_*.deb; }
-	@command -v promtool >/dev/null || test "$$(id -u)" -ne 0 || ! command -v apt-get >/dev/null \
-		|| { echo "fetching promtool for the tests of alerts" >&2; mkdir -p $(VENV)/debian && cd $(VENV)/debian \
-		&& $(APT_GET) update >&2 && $(APT_GET) download prometheus >&2 && dpkg -x prometheus_*.deb . && rm prometheus_*.deb; }
+	$(call unpack_debian,prometheus-alertmanager,prometheus-alertmanager,notifications)
+	$(call unpack_debian,promtool,prometheus,alerts)
+	$(call unpack_debian,nginx,nginx,pages behind a proxy)
+	$(call unpack_debian,tinyproxy,tinyproxy-bin,notifications through a proxy)
 	@touch $@

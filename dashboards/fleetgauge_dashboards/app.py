@@ -40,6 +40,7 @@ from fleetgauge_dashboards.pages import (
     why,
 )
 from fleetgauge_dashboards.pages.page import FleetContexts, PageContext, register
+from fleetgauge_dashboards.path_prefix import PathPrefix
 from fleetgauge_dashboards.reader import LakeReader
 from fleetgauge_dashboards.served_fleets import ServedFleet
 from fleetgauge_dashboards.single_flight import SingleFlight
@@ -69,18 +70,29 @@ _PRELOADED_SCRIPTS: Mapping[type, tuple[str, ...]] = {
 }
 
 
-class _PreloadingDash(Dash):
-    """A Dash application whose index page preloads the scripts of the requested page."""
+#: Stands for the prefix of the request in every address that Dash writes into the index page.
+_PREFIX_MARK = "/--prefix--"
+#: The same in JSON, in which Dash escapes slashes.
+_ESCAPED_PREFIX_MARK = _PREFIX_MARK.replace("/", "\\u002f")
+
+
+class _PrefixedDash(Dash):
+    """A Dash application whose index page has the request's prefix in all addresses.
+
+    It also preloads the scripts of the requested page.
+    """
 
     def interpolate_index(self, *_: Any, **parts: Any) -> str:
-        """Return the index page with preload links."""
+        """Return the index page of the request."""
         view = parse_view(request.path, request.query_string.decode(errors="replace"))
         preload_links = [
-            f'<link rel="preload" as="script" href="/_dash-component-suites/{path}">'
+            f'<link rel="preload" as="script" href="{_PREFIX_MARK}/_dash-component-suites/{path}">'
             for path in _PRELOADED_SCRIPTS.get(type(view), ())
         ]
         untyped: Any = super()
         index: str = untyped.interpolate_index(**parts | {"metas": parts["metas"] + "".join(preload_links)})
+        for mark in (_PREFIX_MARK, _ESCAPED_PREFIX_MARK):
+            index = index.replace(mark, request.script_root)
         return index
 
 
@@ -92,8 +104,10 @@ def create_app(
     clock: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> Dash:
     """Return the Dash application for fleets of distinct names; it reads no lake before the first request."""
-    app = _PreloadingDash(
+    app = _PrefixedDash(
         "fleetgauge_dashboards",
+        requests_pathname_prefix=f"{_PREFIX_MARK}/",
+        routes_pathname_prefix="/",
         title="Fleetgauge",
         update_title="",
         assets_folder=str(Path(__file__).parent / "assets"),
@@ -125,4 +139,6 @@ def create_app(
     correction_form.register(app, contexts, identify_user)
     security_headers.install(app, login, site, identify_user)
     health.register_endpoints(app.server, contexts, single_flight, metrics.render)
+    untyped_server: Any = app.server
+    untyped_server.wsgi_app = PathPrefix(app.server.wsgi_app, site)
     return app

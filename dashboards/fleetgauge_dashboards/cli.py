@@ -53,8 +53,8 @@ Example:
     multiple=True,
     default=("127.0.0.1", "::1"),
     show_default=True,
-    help="The address of a reverse proxy whose --user-header and X-Forwarded-Host are trusted; may be "
-    "repeated.",
+    help="The address of a reverse proxy whose --user-header, X-Forwarded-Host and X-Forwarded-Prefix are "
+    "trusted; may be repeated.",
 )
 @click.option(
     "--operator",
@@ -70,6 +70,13 @@ Example:
     help="Another host name under which browsers open the pages, beside localhost, IP addresses, --host, "
     "this machine's name and the host of page_url in fleet.yaml; may be repeated. Without --user-header, "
     "requests for other names get 421: another web site may have made such a name resolve to this server.",
+)
+@click.option(
+    "--path",
+    default="/",
+    show_default=True,
+    help="The path below which browsers find the pages, such as /fleetgauge/ behind a reverse proxy that may "
+    "remove it or not. A --proxy may name another with X-Forwarded-Prefix.",
 )
 @json_option('Print {"url": ...} on stdout once the server accepts connections.')
 def dash(**options: Any) -> None:

@@ -1,5 +1,6 @@
 """What `fleetgauge dash` does."""
 
+import os
 from collections.abc import Sequence
 from getpass import getuser
 from pathlib import Path
@@ -10,9 +11,13 @@ from fleetgauge_core.fleet import Fleet, load_fleet
 from fleetgauge_core.runtime.cli import InputError, print_json
 from fleetgauge_core.runtime.console import console
 from fleetgauge_dashboards.identity import Login, LoopbackLogin, ProxyLogin
+from fleetgauge_dashboards.path_prefix import parse_prefix
 from fleetgauge_dashboards.served_fleets import ServedFleet
 from fleetgauge_dashboards.server import format_url, open_listener, serve
 from fleetgauge_dashboards.site_address import SiteAddress, is_address, normalize_address, parse_host
+
+#: Dash reads this variable and cannot start with it, since it gets its paths otherwise.
+_DASH_PATH_VARIABLE = "DASH_URL_BASE_PATHNAME"
 
 
 def serve_dashboards(
@@ -25,11 +30,12 @@ def serve_dashboards(
     proxies: tuple[str, ...],
     operators: tuple[str, ...],
     allowed_hosts: tuple[str, ...],
+    path: str,
     as_json: bool,
 ) -> None:
     """Serve dashboards until a signal stops the server. Raises: InputError if it cannot start."""
     fleets = _load_fleets(lake, configs)
-    site = _describe_site(fleets, host, proxies, allowed_hosts)
+    site = _describe_site(fleets, host, proxies, allowed_hosts, path)
     login = _select_login(user_header, site.proxies, operators)
     lakes = ", ".join(fleet.lake for fleet in fleets)
     try:
@@ -40,7 +46,7 @@ def serve_dashboards(
             "choose another with --host and --port"
         ) from error
 
-    url = format_url(listener)
+    url = f"{format_url(listener)}{site.path[1:]}{'/' if site.path else ''}"
 
     def create_application() -> Any:  # Runs in the worker, see server.py.
         import pyarrow
@@ -60,9 +66,24 @@ def serve_dashboards(
 
 
 def _describe_site(
-    fleets: Sequence[ServedFleet], host: str, proxies: Sequence[str], allowed_hosts: Sequence[str]
+    fleets: Sequence[ServedFleet],
+    host: str,
+    proxies: Sequence[str],
+    allowed_hosts: Sequence[str],
+    path: str,
 ) -> SiteAddress:
-    """Return the names of this server: of the options, of the fleets' page_url, and of this machine."""
+    """Return where browsers reach the pages.
+
+    The names are those of the options, of the fleets' page_url, and of this machine.
+    """
+    if _DASH_PATH_VARIABLE in os.environ:
+        raise InputError(f"{_DASH_PATH_VARIABLE} is set; unset it and use --path instead")
+    prefix = parse_prefix(path)
+    if prefix is None:
+        raise InputError(
+            f"--path {path}: not a path for the pages; it begins with a slash, has only letters, digits and "
+            "._~- between slashes, and is none of the pages' own, such as /alerts"
+        )
     for name in allowed_hosts:
         if parse_host(name) is None or parse_host(name) != name.lower().removesuffix("."):
             raise InputError(f"--allow-host {name}: not a host name; give a name alone, such as ops.example")
@@ -73,6 +94,7 @@ def _describe_site(
     return SiteAddress(
         names=frozenset(name for name in names if name is not None and not is_address(name)),
         proxies=frozenset(normalize_address(proxy) or proxy for proxy in proxies),
+        path=prefix,
     )
 
 

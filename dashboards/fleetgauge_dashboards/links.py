@@ -12,6 +12,7 @@ from enum import StrEnum
 from urllib.parse import parse_qsl, quote, unquote, urlencode
 
 from fleetgauge_core.contract import Leg
+from fleetgauge_dashboards.path_prefix import remove_prefix
 from fleetgauge_dashboards.times import is_time_zone
 
 MINUTE = timedelta(minutes=1)
@@ -57,12 +58,14 @@ class DisplayOptions:
     """Options that apply to any page and are carried by every link.
 
     ``fleet`` is the name of a served fleet, None for the first. ``zone`` is the time zone of displayed times,
-    None for the fleet's. ``wall`` hides controls, for a wall screen.
+    None for the fleet's. ``wall`` hides controls, for a wall screen. ``prefix`` is the path below which the
+    pages are served (`path_prefix`); it is no part of the query.
     """
 
     fleet: str | None = None
     zone: str | None = None
     wall: bool = False
+    prefix: str = ""
 
 
 #: The first fleet, in its own time zone.
@@ -210,6 +213,10 @@ def with_display(view: View, display: DisplayOptions) -> View:
 
 def href(view: View) -> str:
     """Return the URL of a view; default values are left out of the query."""
+    return f"{view.display.prefix}{_href_below_prefix(view)}"
+
+
+def _href_below_prefix(view: View) -> str:
     match view:
         case FleetView(week, search, by, value):
             path, query = "/", {"week": _day(week), "by": by, "value": value, "q": search}
@@ -232,20 +239,23 @@ def href(view: View) -> str:
             path, query = "/quality", {}
         case TableView(source, part):
             # The display options are part of the source's URL.
-            return _with_query("/table", {"of": href(source), "part": part})
+            return _with_query("/table", {"of": _href_below_prefix(source), "part": part})
     return _with_query(path, _display_query(view.display) | query)
 
 
 def csv_href(view: PageView, part: str) -> str:
     """Return the URL of the rows behind a part of a page as a CSV file."""
-    return f"/csv?{urlencode({'of': href(view), 'part': part})}"
+    return f"{view.display.prefix}/csv?{urlencode({'of': _href_below_prefix(view), 'part': part})}"
 
 
-def parse_view(pathname: str, search: str) -> View | None:
-    """Return the view of a URL's path and query, or None if there is no such page."""
+def parse_view(pathname: str, search: str, prefix: str = "") -> View | None:
+    """Return the view of a URL's path and query, or None if there is no such page.
+
+    The path may begin with the prefix or be below it already.
+    """
     query = dict(parse_qsl(search.removeprefix("?"), keep_blank_values=True))
-    display = _parse_display(query)
-    match pathname.split("/"):
+    display = replace(_parse_display(query), prefix=prefix)
+    match remove_prefix(pathname, prefix).split("/"):
         case ["", ""]:
             return _parse_fleet(query, display)
         case ["", "cluster", segment, *rest] if segment:
@@ -259,7 +269,7 @@ def parse_view(pathname: str, search: str) -> View | None:
         case ["", "quality"]:
             return QualityView(display=display)
         case ["", "table"]:
-            return parse_table_view(query)
+            return parse_table_view(query, prefix)
         case _:
             return None
 
@@ -270,10 +280,11 @@ def _parse_fleet(query: Mapping[str, str], display: DisplayOptions) -> FleetView
     return FleetView(_parse_day(query.get("week")), query.get("q") or None, by, value, display=display)
 
 
-def parse_table_view(query: Mapping[str, str]) -> TableView | None:
+def parse_table_view(query: Mapping[str, str], prefix: str = "") -> TableView | None:
     """Return the view of the query keys ``of``, a page's URL, and ``part``; None if there is no such page."""
     pathname, _, search = query.get("of", "").partition("?")
-    source = None if pathname == "/table" else parse_view(pathname, search)
+    is_table = remove_prefix(pathname, prefix) == "/table"
+    source = None if is_table else parse_view(pathname, search, prefix)
     if source is None or isinstance(source, TableView):
         return None
     return TableView(source, query.get("part", ""))

@@ -71,7 +71,8 @@ def install(app: Dash, login: Login, site: SiteAddress, identify_user: Callable[
         response.headers["Content-Security-Policy"] = policy
         if response.mimetype == "text/html" and TOKEN_COOKIE not in request.cookies:
             token = secrets.token_urlsafe(32)
-            response.set_cookie(TOKEN_COOKIE, token, samesite="Strict", secure=request.is_secure)
+            path = request.script_root or "/"
+            response.set_cookie(TOKEN_COOKIE, token, path=path, samesite="Strict", secure=request.is_secure)
         return response
 
     app.server.before_request(reject)

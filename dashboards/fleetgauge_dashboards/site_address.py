@@ -18,10 +18,15 @@ _HOST_NAME = re.compile(r"(?=.{1,253}$)[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*", r
 
 @dataclass(frozen=True, slots=True)
 class SiteAddress:
-    """The server's own host names in lower case, and the addresses of trusted reverse proxies."""
+    """Where browsers reach the pages.
+
+    ``names`` are the server's own host names in lower case, ``proxies`` the addresses of trusted reverse
+    proxies. ``path`` is the path of the pages without a slash at its end, unless a proxy reports another.
+    """
 
     names: frozenset[str] = frozenset()
     proxies: frozenset[str] = frozenset()
+    path: str = ""
 
     def is_own_host(self, headers: Headers) -> bool:
         """Return whether the Host header has an own name or an IP address, or is missing.

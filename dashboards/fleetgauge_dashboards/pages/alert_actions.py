@@ -11,9 +11,9 @@ from fleetgauge_core.lake.delta_table import is_read_only
 from fleetgauge_core.lake.table_store import ReadOnlyLakeError, TableStore, TableStoreError
 from fleetgauge_core.tables import ACTIONS
 from fleetgauge_dashboards.identity import User, explain_denial
-from fleetgauge_dashboards.links import AlertsView, parse_view
+from fleetgauge_dashboards.links import AlertsView
 from fleetgauge_dashboards.pages.components import Component, aria
-from fleetgauge_dashboards.pages.page import FleetContexts, PageContext
+from fleetgauge_dashboards.pages.page import FleetContexts, PageContext, parse_requested_view
 from fleetgauge_dashboards.reader import LakeError, LakeReader
 from fleetgauge_dashboards.times import TimeFormat
 from fleetgauge_dashboards.views.alert_remarks import (
@@ -79,7 +79,7 @@ def register(app: Dash, contexts: FleetContexts, identify_user: Callable[[], Use
     """Register the buttons' callback; ``identify_user`` returns the user of the current request."""
 
     def handle_click(_clicks: list[int], pathname: str, search: str | None) -> Any:
-        view = parse_view(pathname, search or "")
+        view = parse_requested_view(pathname, search)
         context = contexts.get(view.display.fleet) if isinstance(view, AlertsView) else None
         # Dash also calls back when buttons are added to the page, without a click.
         is_click = bool(ctx.triggered and ctx.triggered[0]["value"])

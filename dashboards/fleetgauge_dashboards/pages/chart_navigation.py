@@ -5,7 +5,8 @@ from typing import Any
 
 from dash import Dash, Input, Output, State, ctx, no_update
 
-from fleetgauge_dashboards.links import BrokerView, ClusterView, View, href, parse_view
+from fleetgauge_dashboards.links import BrokerView, ClusterView, View, href
+from fleetgauge_dashboards.pages.page import parse_requested_view
 from fleetgauge_dashboards.views.cluster import resolve_click, zoom_view
 
 _NO_UPDATE = (no_update, no_update)
@@ -16,7 +17,7 @@ def register(app: Dash, charts: Sequence[str]) -> None:
 
     def navigate(*events_then_url: Any) -> tuple[Any, Any]:
         *_, pathname, search = events_then_url
-        view = parse_view(pathname, search or "")
+        view = parse_requested_view(pathname, search)
         if not isinstance(view, ClusterView | BrokerView) or not ctx.triggered:
             return _NO_UPDATE
         event = ctx.triggered[0]

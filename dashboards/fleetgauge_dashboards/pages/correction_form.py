@@ -14,9 +14,9 @@ from fleetgauge_core.lake.table_store import ReadOnlyLakeError, TableStoreError
 from fleetgauge_core.slo.correction_effect import CorrectableFleet
 from fleetgauge_core.tables import CORRECTIONS
 from fleetgauge_dashboards.identity import User, explain_denial
-from fleetgauge_dashboards.links import ClusterView, Span, parse_view
+from fleetgauge_dashboards.links import ClusterView, Span
 from fleetgauge_dashboards.pages.components import Component, aria
-from fleetgauge_dashboards.pages.page import FleetContexts, PageContext, Slots
+from fleetgauge_dashboards.pages.page import FleetContexts, PageContext, Slots, parse_requested_view
 
 #: Characters of a reason.
 MAX_REASON_LENGTH = 300
@@ -74,7 +74,7 @@ def register(app: Dash, contexts: FleetContexts, identify_user: Callable[[], Use
     def submit(
         clicks: int | None, reason: str | None, broker: int | None, pathname: str, search: str | None
     ) -> Any:
-        view = parse_view(pathname, search or "")
+        view = parse_requested_view(pathname, search)
         context = contexts.get(view.display.fleet) if isinstance(view, ClusterView) else None
         if not clicks or context is None or not isinstance(view, ClusterView):
             return no_update

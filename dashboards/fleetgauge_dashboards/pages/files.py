@@ -15,7 +15,7 @@ def register(app: Dash, pages: Sequence[Page], contexts: FleetContexts) -> None:
     """Register the /csv endpoint."""
 
     def download() -> Response:
-        view = parse_table_view(request.args)
+        view = parse_table_view(request.args, request.script_root)
         context = contexts.get(view.display.fleet) if view else None
         page_and_part = find_part(pages, view) if view else None
         if view is None or page_and_part is None or context is None:

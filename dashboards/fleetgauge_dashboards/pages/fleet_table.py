@@ -7,9 +7,10 @@ import dash_ag_grid as dag
 import dash_mantine_components as dmc
 from dash import Dash, Input, Output, State, html, no_update
 
-from fleetgauge_dashboards.links import FleetView, href, parse_view
+from fleetgauge_dashboards.links import FleetView, href
 from fleetgauge_dashboards.pages.components import Component, aria, tools
 from fleetgauge_dashboards.pages.grid_options import build_grid_options
+from fleetgauge_dashboards.pages.page import parse_requested_view
 from fleetgauge_dashboards.views.fleet_rows import TREND_WEEKS, ClusterRow
 
 #: Rows per page of the table.
@@ -137,13 +138,13 @@ def register_search(app: Dash) -> None:
     """Register the callbacks that keep the search field and the URL in step."""
 
     def update_url(search: str | None, pathname: str, query: str | None) -> Any:
-        view = parse_view(pathname, query or "")
+        view = parse_requested_view(pathname, query)
         if not isinstance(view, FleetView) or (search or None) == view.search:
             return no_update
         return f"?{href(replace(view, search=search or None)).partition('?')[2]}"
 
     def update_field(pathname: str, query: str | None, field_text: str | None) -> Any:
-        view = parse_view(pathname, query or "")
+        view = parse_requested_view(pathname, query)
         if not isinstance(view, FleetView) or (field_text or None) == view.search:
             return no_update
         return view.search or ""

@@ -3,11 +3,12 @@
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, TypedDict
 
 from dash import Dash, Input, Output, State, dcc, html, no_update
+from flask import request
 
 from fleetgauge_dashboards.figures.theme import Theme, select_theme
 from fleetgauge_dashboards.links import FleetView, View, href, parse_view
@@ -174,7 +175,7 @@ def register(
         scheme: str | None,
         last_render: _RenderState | None,
     ) -> dict[str, Any]:
-        view = parse_view(pathname, search or "")
+        view = parse_requested_view(pathname, search)
         no_updates: dict[str, Any] = dict.fromkeys([*outputs, *frame], no_update)
         if view is None or not isinstance(view, page.view) or scheme is None:
             return no_updates
@@ -188,6 +189,11 @@ def register(
     app.callback(
         output=outputs | frame, inputs=inputs, state={"last_render": State(f"{page.name}-drawn", "data")}
     )(respond)
+
+
+def parse_requested_view(pathname: str, search: str | None) -> View | None:
+    """Return the view of a browser's location in a callback, whose request has the prefix of the pages."""
+    return parse_view(pathname, search or "", request.script_root)
 
 
 def slot_output(slot: str) -> Output:
@@ -255,7 +261,8 @@ def _show_notice(page_notice: PageNotice) -> Component:
 def unknown_fleet_notice(view: View) -> PageNotice:
     """Return the notice for a URL that names a fleet which is not served."""
     return PageNotice(
-        f"No fleet named {view.display.fleet}", (anchor("Go to the first fleet", href(FleetView())),)
+        f"No fleet named {view.display.fleet}",
+        (anchor("Go to the first fleet", href(FleetView(display=replace(view.display, fleet=None)))),),
     )
 
 

@@ -97,7 +97,7 @@ def _title_row(view: ReviewView, week_review: Review, weeks: Sequence[date]) -> 
         *(
             html.A(
                 label,
-                href=f"/review/{week}.{form}?{query}".rstrip("?"),
+                href=f"{view.display.prefix}/review/{week}.{form}?{query}".rstrip("?"),
                 className="fg-link",
                 download="",
             )

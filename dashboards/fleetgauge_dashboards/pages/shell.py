@@ -5,10 +5,10 @@ from typing import Any
 
 import dash_mantine_components as dmc
 from dash import ClientsideFunction, Dash, Input, Output, State, dcc, html, no_update
+from flask import request
 
 from fleetgauge_core.slo.levels import MIN_FLEET_COVERAGE
 from fleetgauge_dashboards.links import (
-    DEFAULT_DISPLAY,
     AlertsView,
     BrokerView,
     ClusterView,
@@ -22,11 +22,16 @@ from fleetgauge_dashboards.links import (
     View,
     WhyView,
     href,
-    parse_view,
     with_display,
 )
 from fleetgauge_dashboards.pages.components import Component, anchor, aria, help_button, notice
-from fleetgauge_dashboards.pages.page import FleetContexts, Page, PageContext, slot_output
+from fleetgauge_dashboards.pages.page import (
+    FleetContexts,
+    Page,
+    PageContext,
+    parse_requested_view,
+    slot_output,
+)
 from fleetgauge_dashboards.reader import LakeError
 from fleetgauge_dashboards.single_flight import ResultPendingError, SingleFlight
 from fleetgauge_dashboards.times import TimeFormat, is_time_zone
@@ -105,10 +110,10 @@ def register(
     """Register the callbacks that route to pages and refresh the frame."""
 
     def route(pathname: str, search: str | None) -> Component:
-        view = parse_view(pathname, search or "")
+        view = parse_requested_view(pathname, search)
         page = next((page for page in pages if isinstance(view, page.view)), None)
         # For another URL of the same page Dash keeps the components, and the page's callback refills them.
-        return _page_not_found() if page is None else page.layout()
+        return _page_not_found(request.script_root) if page is None else page.layout()
 
     def refresh_frame(
         tick: int | None,  # noqa: ARG001 (a tick only triggers the callback)
@@ -116,13 +121,14 @@ def register(
         search: str | None,
         reader_zone: str | None,
     ) -> dict[str, Any]:
-        view = parse_view(pathname, search or "")
-        context = contexts.get(view.display.fleet if view else None)
+        view = parse_requested_view(pathname, search)
+        display = view.display if view else DisplayOptions(prefix=request.script_root)
+        context = contexts.get(display.fleet)
         if context is None:
             return _EMPTY_FRAME
-        key = ("status", pathname, search, reader_zone)
+        key = ("status", display.prefix, pathname, search, reader_zone)
         try:
-            return single_flight.run(key, lambda: _build_frame(view, context, contexts, reader_zone))
+            return single_flight.run(key, lambda: _build_frame(view, display, context, contexts, reader_zone))
         except ResultPendingError:
             status = {
                 "slow": True,
@@ -179,9 +185,13 @@ _EMPTY_FRAME: dict[str, Any] = {
 
 
 def _build_frame(
-    view: View | None, context: PageContext, contexts: FleetContexts, reader_zone: str | None
+    view: View | None,
+    display: DisplayOptions,
+    context: PageContext,
+    contexts: FleetContexts,
+    reader_zone: str | None,
 ) -> dict[str, Any]:
-    display, times = view.display if view else DEFAULT_DISPLAY, _time_format(view, context)
+    times = _time_format(view, context)
     banners: list[Component] = _simulated_banner(context)
     try:
         freshness = context.assess_freshness()
@@ -196,7 +206,7 @@ def _build_frame(
         banners.append(_banner("bad", [html.Strong("Open alerts are unknown."), html.Span(str(error))]))
     if not isinstance(view, AlertsView):
         banners += _held_back_banners(context, times)
-        banners = [*_alert_banners(view, open_alerts, context), *banners]
+        banners = [*_alert_banners(display, open_alerts, context, times), *banners]
     text, class_name = _format_coverage(freshness)
     age = {
         "age_s": None if freshness.age is None else freshness.age.total_seconds(),
@@ -210,7 +220,7 @@ def _build_frame(
         "recent-coverage.children": text,
         "recent-coverage.className": class_name,
         "banners.children": banners,
-        "nav.children": _navigation_links(view, len(open_alerts)),
+        "nav.children": _navigation_links(view, display, len(open_alerts)),
         "fleets.children": _fleet_links(context, contexts, display),
         "zones.children": _time_zone_links(view, context, reader_zone),
         "wall.children": _wall_link(view),
@@ -274,11 +284,10 @@ def _format_tab_title(view: View | None, open_count: int) -> str:
     return f"{f'▲ {open_count} open · ' if open_count else ''}{title} · Fleetgauge"
 
 
-def _navigation_links(view: View | None, open_count: int) -> list[Component]:
+def _navigation_links(view: View | None, display: DisplayOptions, open_count: int) -> list[Component]:
     def navigation_link(text: list[Component], target: View, current: bool) -> Component:
         return anchor(text, href(target), current="page" if current else None)
 
-    display = view.display if view else DEFAULT_DISPLAY
     badge = [html.Span(f"{open_count} open", className="fg-count")] if open_count else []
     return [
         navigation_link(
@@ -395,13 +404,9 @@ def _held_back_banner(held_back_week: HeldBackWeek, times: TimeFormat) -> Compon
 
 
 def _alert_banners(
-    view: View | None, open_alerts: tuple[HealthAlert, ...], context: PageContext
+    display: DisplayOptions, open_alerts: tuple[HealthAlert, ...], context: PageContext, times: TimeFormat
 ) -> list[Component]:
-    now, display, times = (
-        context.clock(),
-        view.display if view else DEFAULT_DISPLAY,
-        _time_format(view, context),
-    )
+    now = context.clock()
     try:
         acknowledgements = select_acknowledgements(context.lake.actions())
     except LakeError:
@@ -439,5 +444,6 @@ def _banner(tone: str, children: list[Component]) -> Component:
     )
 
 
-def _page_not_found() -> Component:
-    return notice("Page not found", [anchor("Go to the fleet", href(FleetView()))])
+def _page_not_found(prefix: str) -> Component:
+    fleet = FleetView(display=DisplayOptions(prefix=prefix))
+    return notice("Page not found", [anchor("Go to the fleet", href(fleet))])

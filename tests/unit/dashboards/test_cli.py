@@ -45,6 +45,10 @@ def test_the_help_contains_an_example() -> None:
             (["--lake", "x", "--allow-host", name], f"--allow-host {name}: not a host name")
             for name in ("https://ops.example", "ops.example:80", "ops.example/", "*.example", "")
         ),
+        *(
+            (["--lake", "x", "--path", path], f"--path {path}: not a path for the pages")
+            for path in ("fleetgauge", "/a b", "//a", "/../a", "/alerts/", "https://ops.example/a")
+        ),
     ],
 )
 def test_wrong_input_is_one_line_and_exit_code_2(arguments: list[str], message: str) -> None:
@@ -52,6 +56,13 @@ def test_wrong_input_is_one_line_and_exit_code_2(arguments: list[str], message: 
     assert result.exit_code == 2
     assert message in result.output
     assert "Traceback" not in result.output
+
+
+def test_dashs_own_variable_for_a_path_is_refused() -> None:
+    variables = {"COLUMNS": "200", "DASH_URL_BASE_PATHNAME": "/a/"}
+    result = CliRunner().invoke(dash, ["--lake", "x"], env=variables)
+    assert result.exit_code == 2
+    assert "DASH_URL_BASE_PATHNAME is set; unset it and use --path instead" in result.output
 
 
 def test_regions_mirrors_and_pairs_come_from_the_fleet_file(tmp_path: Path) -> None:
@@ -75,7 +86,7 @@ def test_the_servers_names_are_those_of_its_options_its_fleets_and_the_machine()
         ServedFleet("a", "a", page_url=url)
         for url in (None, "https://Ops.example:8443/fleetgauge", "http://10.1.2.3/", "http://[")
     ]
-    site = _describe_site(fleets, "pages.internal", ("10.0.0.9", "0:0::1"), ("Other.example.",))
+    site = _describe_site(fleets, "pages.internal", ("10.0.0.9", "0:0::1"), ("Other.example.",), "/")
     assert site.names == {"ops.example", "pages.internal", "other.example", gethostname().lower()}
     assert site.proxies == {"10.0.0.9", "::1"}
 
@@ -114,10 +125,12 @@ def test_it_prints_one_url_serves_it_and_stops_on_sigterm(tmp_path: Path) -> Non
 
 def test_two_workers_serve_and_merge_their_metrics(tmp_path: Path) -> None:
     write(tmp_path, datetime.now(UTC))
-    arguments = ("--lake", str(tmp_path), "--port", "0", "--workers", "2", "--json")
+    path = ("--path", "/fleetgauge/")
+    arguments = ("--lake", str(tmp_path), "--port", "0", "--workers", "2", "--json", *path)
     with _serving(*arguments) as process:
         assert process.stdout is not None
         url = json.loads(process.stdout.readline())["url"]
+        assert url.endswith("/fleetgauge/")
         requests = 0
 
         def have_both_workers_responded() -> bool:
@@ -141,7 +154,7 @@ def _request_fleet_page(url: str) -> int:
     """Request the fleet page's content as a browser does, and return the number of successful responses."""
     cookie = f"{TOKEN_COOKIE}=token"
     headers = {"Content-Type": "application/json", "Cookie": cookie, TOKEN_HEADER: "token"}
-    headers["Origin"] = url.rstrip("/")
+    headers["Origin"] = "/".join(url.split("/")[:3])
     with urlopen(f"{url}_dash-dependencies", timeout=60) as response:
         page_output = next(
             callback["output"]

@@ -1,5 +1,6 @@
 """The URL of a view is parsed to the same view, and every URL can be parsed."""
 
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from urllib.parse import parse_qs, urlencode, urlsplit
 
@@ -37,6 +38,7 @@ lenses = st.builds(
     st.none() | names,
     st.sampled_from([None, "UTC", "Europe/Berlin", "Asia/Kathmandu"]),
     st.booleans(),
+    st.sampled_from(["", "/fleetgauge", "/ops/fleet.gauge"]),
 )
 weeks = st.none() | st.dates()
 instants = st.integers(0, 30_000_000_000).map(lambda second: datetime.fromtimestamp(second, UTC))
@@ -66,8 +68,10 @@ views: st.SearchStrategy[View] = drawn | st.builds(TableView, drawn, names)
 @given(views)
 def test_a_view_equals_the_parsed_view_of_its_url(view: View) -> None:
     path, _, query = href(view).partition("?")
-    assert parse_view(path, query) == view
-    assert parse_view(path, f"?{query}") == view
+    prefix = view.display.prefix
+    assert parse_view(path, query, prefix) == view
+    assert parse_view(path.removeprefix(prefix), f"?{query}", prefix) == view
+    assert path.startswith(f"{prefix}/")
 
 
 @given(views)
@@ -95,8 +99,9 @@ def _split(address: str) -> tuple[str, str]:
 @given(drawn, names)
 def test_a_csv_url_contains_the_url_of_its_page(view: PageView, part: str) -> None:
     address = urlsplit(csv_href(view, part))
-    assert address.path == "/csv"
-    assert parse_qs(address.query) == {"of": [href(view)], "part": [part]}
+    below = with_display(view, replace(view.display, prefix=""))
+    assert address.path == f"{view.display.prefix}/csv"
+    assert parse_qs(address.query) == {"of": [href(below)], "part": [part]}
 
 
 @given(views, lenses)

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import pytest
 from dash import Dash, html
+from flask import Flask
 
 from fleetgauge_dashboards.links import FleetView
 from fleetgauge_dashboards.pages.page import Page, PageContext, register
@@ -60,7 +61,8 @@ def test_a_read_that_outlasts_the_minute_is_asked_for_until_it_is_shown(
     register(cast("Dash", app), page, {None: context}, SingleFlight(timeout_s=1), lambda _name, _s: None)
 
     def respond() -> dict[str, Any]:
-        return app.respond("/", "", None, None, "light", None)
+        with Flask("slow").test_request_context():
+            return app.respond("/", "", None, None, "light", None)
 
     pending = respond()
     assert "The lake answers slowly" in visible_text(pending["notice"])
