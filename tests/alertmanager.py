@@ -2,11 +2,13 @@
 
 import json
 import shutil
+import ssl
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -38,11 +40,23 @@ def find_program() -> list[str]:
     pytest.skip(f"{NAME} is missing: apt-get install {NAME}")
 
 
+@dataclass(frozen=True)
+class WebAccess:
+    """How an Alertmanager is reached: its web configuration, and a client's TLS context and headers."""
+
+    configuration: Mapping[str, Any]
+    context: ssl.SSLContext
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
 class RunningAlertmanager:
     """An Alertmanager configuration with a fixed address; `running` starts the process."""
 
-    def __init__(self, program: list[str], folder: Path, receiver: Receiver) -> None:
+    def __init__(
+        self, program: list[str], folder: Path, receiver: Receiver, web: WebAccess | None = None
+    ) -> None:
         self._port = free_port()
+        self._web = web
         self._program = program
         self._folder = folder
         document = {
@@ -58,10 +72,12 @@ class RunningAlertmanager:
             ],
         }
         (folder / "alertmanager.yml").write_text(yaml.safe_dump(document))
+        if web:
+            (folder / "web.yml").write_text(yaml.safe_dump(dict(web.configuration)))
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._port}"
+        return f"{'https' if self._web else 'http'}://127.0.0.1:{self._port}"
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -72,6 +88,7 @@ class RunningAlertmanager:
                 f"--storage.path={self._folder / 'data'}",
                 f"--web.listen-address=127.0.0.1:{self._port}",
                 "--cluster.listen-address=",
+                *([f"--web.config.file={self._folder / 'web.yml'}"] if self._web else ()),
             ],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -84,7 +101,10 @@ class RunningAlertmanager:
             process.wait(PATIENCE_S)
 
     def alerts(self) -> list[dict[str, Any]]:
-        with urllib.request.urlopen(f"{self.url}/api/v2/alerts", timeout=5) as response:
+        headers = dict(self._web.headers) if self._web else {}
+        request = urllib.request.Request(f"{self.url}/api/v2/alerts", headers=headers)
+        context = self._web.context if self._web else None
+        with urllib.request.urlopen(request, timeout=5, context=context) as response:
             alerts: list[dict[str, Any]] = json.load(response)
         return alerts
 

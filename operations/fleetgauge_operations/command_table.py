@@ -13,6 +13,10 @@ COMMANDS = {
         "Apply actions to an unhealthy broker, guarded by fail-safes, and undo them.",
         requires=("deltalake",),
     ),
+    "notify": CommandEntry(
+        "fleetgauge_operations.notify.cli:notify",
+        "Send a marked test to the receivers of notifications, and say what came back.",
+    ),
     "recover": CommandEntry(
         "fleetgauge_operations.recovery.cli:recover",
         "Fail over to another region: translate group offsets, forecast replay and loss, and fail back.",

@@ -13,6 +13,6 @@ COMMANDS = {
     ),
     "validate": CommandEntry(
         "fleetgauge_probes.connection.validate:validate",
-        "Check a fleet file and summarize it; with --connect, check its clusters as well.",
+        "Check a fleet file and summarize it; with --connect, check its clusters and notifiers as well.",
     ),
 }

@@ -22,6 +22,7 @@ from fleetgauge_local.doctor.checks import DoctorCheck
 from fleetgauge_local.runner_protocol import BrokerFault, FleetStatus, MirrorFault
 from fleetgauge_operations.mitigation.commands import _case_document as case_document
 from fleetgauge_operations.mitigation.commands import _ProposedAction as ProposedAction
+from fleetgauge_operations.notify.marked_test import NotifierAnswer
 from fleetgauge_operations.recovery.cli_output import drill_document, failback_document, plan_document
 from fleetgauge_operations.recovery.plan.map_case import map_document
 from fleetgauge_operations.recovery.primaries.promote_output import promotion_document
@@ -29,6 +30,7 @@ from fleetgauge_operations.replay.commands import _document as replay_document
 from fleetgauge_pipelines.jobs.backtest_command import _document as backtest_document
 from fleetgauge_pipelines.jobs.batch_report import COUNT_NAMES
 from fleetgauge_probes.connection.cluster_checks import ClusterChecks
+from fleetgauge_probes.connection.notifier_checks import NotifierChecks
 from tests.promises.commands import commands_with_json
 from tests.promises.key_paths import NONE, Paths, in_list, join, paths_of_type, paths_of_value, resolve_hints
 from tests.promises.source import find_functions, literal_keys
@@ -82,8 +84,16 @@ def _collect_explanation() -> Paths:
     return paths_of_type(Explanation) | {join("samples", path) for path in samples}
 
 
-def _collect_cluster_checks() -> Paths:
-    return frozenset(join("clusters[]", path) for path in paths_of_type(ClusterChecks))
+def _collect_connection_checks() -> Paths:
+    return frozenset(
+        join(key, path)
+        for key, entry in (("clusters[]", ClusterChecks), ("notifiers[]", NotifierChecks))
+        for path in paths_of_type(entry)
+    )
+
+
+def _collect_notifier_answers() -> Paths:
+    return in_list(paths_of_type(NotifierAnswer))
 
 
 def _collect_list_of(paths: Callable[[], Paths]) -> Callable[[], Paths]:
@@ -113,6 +123,7 @@ _BUILT: Mapping[str, Callable[[], Paths]] = {
     "mitigate plan": _collect_list_of(_collect_proposed_action),
     "mitigate run": _collect_list_of(_case),
     "mitigate undo": _case,
+    "notify test": _collect_notifier_answers,
     "quarantine replay": _collect_counts,
     "recover drill": partial(_call_with_specimens, drill_document),
     "recover failback": partial(_call_with_specimens, failback_document),
@@ -125,5 +136,5 @@ _BUILT: Mapping[str, Callable[[], Paths]] = {
     "report": partial(paths_of_type, Review),
     "run": _collect_counts,
     "stream": _collect_counts,
-    "validate": _collect_cluster_checks,
+    "validate": _collect_connection_checks,
 }

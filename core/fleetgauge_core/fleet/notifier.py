@@ -56,7 +56,7 @@ class Notifier(FrozenModel):
     )
     name: Identifier | None = Field(
         default=None,
-        description="Name in logs, metrics and `ops/actions`, unique among the "
+        description="Name in logs, metrics, `fleetgauge notify test` and `ops/actions`, unique among the "
         "notifiers; by default kind and host.",
         examples=["oncall"],
     )

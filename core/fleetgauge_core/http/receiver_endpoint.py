@@ -82,6 +82,8 @@ class ReceiverEndpoint:
     def _build_probe(self) -> HttpRequest:
         url, login = self._read_url()
         self._read_headers(login)
+        if self.notifier.routing_key:
+            self.notifier.routing_key.read()
         return self._build_request("HEAD", url._replace(path="/", query=None, fragment=None), {}, None)
 
     def _build_request(

@@ -83,8 +83,6 @@ def _find_unreadable_secrets(notifiers: Iterable[Notifier]) -> dict[str, str]:
     messages = {}
     for notifier in notifiers:
         try:
-            if notifier.routing_key:
-                notifier.routing_key.read()
             ReceiverEndpoint(notifier).check_settings()
         except (SecretError, HttpFailureError) as error:
             messages[name_notifier(notifier)] = f"{notifier.kind}: {error}"

@@ -21,12 +21,13 @@ Example:
 @click.option(
     "--connect",
     is_flag=True,
-    help="Connect to every cluster and check it without changing anything; exit 1 if a check fails.",
+    help="Connect to every cluster and to the receivers of notifications, and check them without changing "
+    "anything or notifying anybody; exit 1 if a check fails.",
 )
 @click.option("--schema", is_flag=True, help="Print the JSON Schema of fleet files instead, for an editor.")
 @json_option("Print the fleet with its defaults on stdout as JSON; with --connect, the checks.")
 def validate(**options: Any) -> None:
-    """Check a fleet file and summarize it; with --connect, check its clusters as well."""
+    """Check a fleet file and summarize it; with --connect, check its clusters and notifiers as well."""
     from fleetgauge_probes.connection.validate_command import validate_fleet_file
 
     validate_fleet_file(**options)

@@ -7,6 +7,7 @@ from click.testing import CliRunner
 
 from fleetgauge_core.fleet.schema import fleet_json_schema
 from fleetgauge_probes.connection.validate import validate
+from tests.receiver import Receiver
 
 
 @pytest.fixture
@@ -74,6 +75,20 @@ def test_a_failed_check_is_reported_with_exit_code_1(unreachable_fleet: Path) ->
     assert check.keys() == {"check", "ok", "found", "mend"}
     assert (check["check"], check["ok"]) == ("reachable", False)
     assert check["found"] == f"{orders['bootstrap']}: connection refused"
+
+
+def test_notifiers_are_checked_as_well_and_not_notified(unreachable_fleet: Path) -> None:
+    with Receiver().listening() as receiver:
+        with unreachable_fleet.open("a", encoding="utf-8") as file:
+            file.write(f"notifiers: [{{kind: slack, name: chat, url: '{receiver.url}'}}]\n")
+        result = CliRunner().invoke(validate, [str(unreachable_fleet), "--connect", "--json"])
+        shown = CliRunner().invoke(validate, [str(unreachable_fleet), "--connect"])
+    (chat,) = json.loads(result.stdout)["notifiers"]
+    (check,) = chat["checks"]
+    assert (chat["notifier"], chat["kind"], check["ok"]) == ("chat", "slack", True)
+    assert "cluster or notifier" in shown.stderr
+    assert "chat" in shown.stderr
+    assert receiver.posts == []
 
 
 def test_failed_checks_are_shown_on_stderr(unreachable_fleet: Path) -> None:
