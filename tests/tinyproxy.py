@@ -2,10 +2,12 @@
 
 import shutil
 import socket
+import ssl
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -82,3 +84,40 @@ class RunningProxy:
         except OSError:
             return False
         return True
+
+
+@contextmanager
+def tls_in_front_of(proxy: RunningProxy, context: ssl.SSLContext) -> Iterator[int]:
+    """Listen with TLS in front of a proxy, which knows none itself; return the port."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        thread = threading.Thread(target=_serve_tls, args=(server, context, proxy.port))
+        thread.start()
+        yield int(server.getsockname()[1])
+        server.shutdown(socket.SHUT_RDWR)
+        thread.join(PATIENCE_S)
+
+
+def _serve_tls(server: socket.socket, context: ssl.SSLContext, port: int) -> None:
+    """Forward connections until the server is shut down."""
+    while True:
+        try:
+            accepted, _ = server.accept()
+        except OSError:
+            return
+        with (
+            suppress(OSError),
+            context.wrap_socket(accepted, server_side=True) as client,
+            socket.create_connection(("127.0.0.1", port)) as upstream,
+        ):
+            back = threading.Thread(target=_forward, args=(upstream, client))
+            back.start()
+            _forward(client, upstream)
+            back.join(PATIENCE_S)
+
+
+def _forward(source: socket.socket, target: socket.socket) -> None:
+    with suppress(OSError):
+        while data := source.recv(65536):
+            target.sendall(data)
+    with suppress(OSError):
+        target.shutdown(socket.SHUT_RDWR)

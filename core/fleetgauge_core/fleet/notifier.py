@@ -190,7 +190,7 @@ class Notifier(FrozenModel):
 
         Raises: SecretError if the secret cannot be read.
         """
-        return self.url_from.read() if self.url_from else self.url or _PAGERDUTY_URL
+        return self.url_from.read().strip() if self.url_from else self.url or _PAGERDUTY_URL
 
 
 def find_duplicate_name(notifiers: Iterable[Notifier]) -> str | None:

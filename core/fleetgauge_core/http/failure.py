@@ -25,7 +25,6 @@ _CERTIFICATE_PROBLEMS = {
     62: "its certificate is for another name",
     64: "its certificate is for another address",
 }
-_UNTRUSTED = "its certificate is not trusted: set `ca` to the file with its authority"
 _CLOSED = "the connection was closed without a response in HTTP"
 #: With TLS 1.3 a client learns only after the handshake that its certificate is refused, and often not even
 #: then, if the connection is reset while it sends.
@@ -109,7 +108,8 @@ def _describe_tls_failure(error: object) -> str:
     """Return the cause of a failed TLS handshake."""
     match error:
         case ssl.SSLCertVerificationError():
-            return _CERTIFICATE_PROBLEMS.get(error.verify_code, _UNTRUSTED)
+            untrusted = f"its certificate is not trusted ({error.verify_message}): check `ca`"
+            return _CERTIFICATE_PROBLEMS.get(error.verify_code, untrusted)
         case ssl.SSLError(reason=str() as reason) if "ALERT" in reason:
             return "it refuses our client certificate or requires one: check `certificate` and `key`"
         case ssl.SSLError(reason=str() as reason) if reason in ("WRONG_VERSION_NUMBER", "HTTP_REQUEST"):

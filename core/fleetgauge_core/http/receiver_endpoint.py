@@ -166,7 +166,7 @@ def redirect_target(url: str, location: str) -> str | None:
 
 def _parse_url(text: str) -> Url:
     try:
-        url = parse_url(text.strip())
+        url = parse_url(text)
     except LocationValueError:
         raise HttpFailureError("the URL is invalid") from None
     if url.scheme not in _DEFAULT_PORTS or not url.host:

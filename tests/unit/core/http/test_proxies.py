@@ -12,7 +12,7 @@ from fleetgauge_core.fleet import Notifier
 from fleetgauge_core.http import HttpFailureError, ReceiverEndpoint
 from tests.ports import free_port
 from tests.receiver import Receiver
-from tests.tinyproxy import RunningProxy
+from tests.tinyproxy import RunningProxy, tls_in_front_of
 
 
 @pytest.fixture(scope="module")
@@ -91,6 +91,28 @@ def test_a_proxy_that_is_away_is_described_without_its_login(
         with pytest.raises(HttpFailureError, match=words) as caught:
             post(receiver.url, ca, proxy={"env": "PROXY_URL"})
         assert "hunter2" not in str(caught.value)
+
+
+def test_a_proxy_may_be_connected_to_by_tls(
+    closed_proxy: RunningProxy,
+    receiver: Receiver,
+    authority: trustme.CA,
+    ca: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    with tls_in_front_of(closed_proxy, context) as port:
+        url = closed_proxy.url_with_login.replace("http:", "https:").replace(
+            str(closed_proxy.port), str(port)
+        )
+        monkeypatch.setenv("PROXY_URL", url)
+        assert post(receiver.url, ca, proxy={"env": "PROXY_URL"}) == 200
+        other = ca.with_name("other.pem")
+        other.write_bytes(trustme.CA().cert_pem.bytes())
+        with pytest.raises(HttpFailureError, match=r"^proxy: its certificate is not trusted"):
+            post(receiver.url, other, proxy={"env": "PROXY_URL"})
+    assert len(receiver.posts) == 1
 
 
 def test_the_environment_is_honoured_unless_the_notifier_says_otherwise(
