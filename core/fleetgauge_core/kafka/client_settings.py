@@ -34,7 +34,8 @@ PROBE_PRODUCER: dict[str, Any] = {
 PROBE_CONSUMER: dict[str, Any] = {
     "group.id": "fleetgauge-probe",  # required, but never joined: partitions are assigned explicitly
     "enable.auto.commit": False,
-    "auto.offset.reset": "latest",
+    # A position that has expired meanwhile; positions at the end are assigned explicitly.
+    "auto.offset.reset": "earliest",
     "fetch.wait.max.ms": 500,
     "fetch.error.backoff.ms": 100,
     "fetch.queue.backoff.ms": 10,

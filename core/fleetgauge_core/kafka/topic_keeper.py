@@ -40,16 +40,17 @@ class TopicKeeper:
         self._corrected_s: dict[tuple[str, str], float] = {}
         """When each setting was last corrected, by topic ID and setting."""
         self._logged: set[str] = set()
-        self._is_started = False
+        self._file_versions: tuple[object, ...] | None = None
 
     def ensure(self) -> None:
         """Create the missing topics, and correct the settings of the others. Raises: KafkaUnavailableError.
 
         A setting that the cluster refuses to change is no error.
         """
-        if not self._is_started:
+        # A secret or a certificate may be replaced while the process runs.
+        if (file_versions := tuple(self._access.file_versions())) != self._file_versions:
             self._admin.start()
-            self._is_started = True
+            self._file_versions = file_versions
         rejection: KafkaRequestRejectedError | None = None
         for spec in self._build_specs(len(self._admin.list_broker_ids())):
             try:
@@ -91,7 +92,7 @@ class TopicKeeper:
         try:
             settings = self._admin.read_topic_settings(spec.name)
         except KafkaRequestRejectedError as error:
-            self._log_once(f"topic {spec.name}: its settings cannot be checked: {error}")
+            self._log_once(f"topic {spec.name}: its settings cannot be checked: {error}", logging.INFO)
             return
         replica_counts = [len(partition.replicas) for partition in topic.partitions.values()]
         for difference in find_differences(spec.settings, settings, replica_counts):
@@ -108,7 +109,7 @@ class TopicKeeper:
         else:
             _log.warning("topic %s had %s: corrected", topic, difference)
 
-    def _log_once(self, message: str) -> None:
+    def _log_once(self, message: str, level: int = logging.WARNING) -> None:
         if message not in self._logged:
             self._logged.add(message)
-            _log.warning("%s", message)
+            _log.log(level, "%s", message)

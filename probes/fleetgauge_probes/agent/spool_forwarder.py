@@ -13,7 +13,7 @@ from functools import partial
 
 from fleetgauge_core.contract import ProbeMinute
 from fleetgauge_core.fleet import Telemetry
-from fleetgauge_core.kafka import KafkaUnavailableError, SpoolProducer, ensure_telemetry_topics
+from fleetgauge_core.kafka import KafkaUnavailableError, SpoolProducer, keep_telemetry_topics
 from fleetgauge_probes.agent.spool import Spool, SpoolError
 
 _log = logging.getLogger("fleetgauge.records")
@@ -65,6 +65,7 @@ class SpoolForwarder:
     ) -> None:
         """Prepare to forward from an open spool."""
         self._telemetry = telemetry
+        self._topics = keep_telemetry_topics(telemetry)
         self._spool = spool
         self._count_records = count_records
         self._unwritten: list[ProbeMinute] = []
@@ -109,7 +110,7 @@ class SpoolForwarder:
 
     def _forward_until_failure(self) -> None:
         try:
-            ensure_telemetry_topics(self._telemetry)
+            self._topics.ensure()
             self._forward()
         except (KafkaUnavailableError, SpoolError) as error:
             if not self._is_unavailable:

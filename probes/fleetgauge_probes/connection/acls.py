@@ -14,6 +14,8 @@ from fleetgauge_probes.connection.permissions import (
 
 #: On the topic of demotion marks, which the agent only reads.
 _READ_ONLY = ("DESCRIBE", "READ")
+#: On the topics that the agent keeps as specified; without them it sends records all the same.
+_KEPT = ("DESCRIBE_CONFIGS", "ALTER_CONFIGS")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,8 @@ def list_grants(fleet: Fleet) -> Iterator[AclGrant]:
         topics, access = fleet.telemetry.topics, fleet.telemetry.access
         names = (topics.probe_minutes.name, topics.probe_pulse.name, topics.health_events.name)
         yield from _list_cluster_grants("telemetry", access, names, REPORTING)
+        for name in names:
+            yield _build_grant("telemetry", access, name, _KEPT)
         yield _build_grant("telemetry", access, topics.demotions.name, _READ_ONLY)
 
 

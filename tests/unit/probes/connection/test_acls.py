@@ -32,6 +32,7 @@ def test_the_telemetry_cluster_grants_operations_on_its_topics_only() -> None:
     topics = ("fleetgauge.probe-minutes", "fleetgauge.probe-pulse", "fleetgauge.health-events")
     assert grants == [
         *((topic, ("CREATE", "DESCRIBE", "WRITE")) for topic in topics),
+        *((topic, ("DESCRIBE_CONFIGS", "ALTER_CONFIGS")) for topic in topics),
         ("fleetgauge.demotions", ("DESCRIBE", "READ")),
     ]
 
