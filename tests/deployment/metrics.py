@@ -34,6 +34,7 @@ PROMISED: dict[str, set[str]] = {
     "fleetgauge_agent_throttled_seconds_total": {"cluster", "broker"},
     "fleetgauge_agent_certificate_expiry_timestamp_seconds": {"cluster", "broker"},
     "fleetgauge_agent_cluster_unreachable": {"cluster", "reason"},
+    "fleetgauge_agent_own_faults": {"cluster", "reason"},
     "fleetgauge_agent_records_total": {"outcome"},
     "fleetgauge_agent_spool_records": set(),
     "fleetgauge_agent_spool_bytes": set(),

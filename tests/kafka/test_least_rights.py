@@ -1,90 +1,127 @@
-"""The agent with exactly the ACLs that `fleetgauge probe acls` prints, on brokers with an authorizer."""
+"""The agent with exactly the ACLs that `fleetgauge probe acls` prints, and with one of them less."""
 
 import json
-import shlex
+import logging
 from collections.abc import Iterator
-from itertools import pairwise
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 from confluent_kafka.admin import AclOperation
 
-from fleetgauge_core.fleet import load_fleet
-from fleetgauge_local import properties
+from fleetgauge_core.contract import ProbeMinute, ProbePulse
+from fleetgauge_core.detection import FleetHealth, HealthState, fold_pulse
+from fleetgauge_core.fleet import Telemetry, load_fleet
 from fleetgauge_local.fleet import LocalFleet
-from fleetgauge_local.fleet_folder import FleetFolder, FleetPlan, read_json
 from fleetgauge_local.layout import ClusterSpec
-from fleetgauge_probes.cli import probe
+from fleetgauge_probes.agent.topic_plan import TOPIC
 from fleetgauge_probes.connection.validate import validate
-from tests.kafka.acls import add_acl
-from tests.kafka.agents import Agent, has_successful_probes
-from tests.kafka.broker_classes import add_class
+from tests.exposition import samples_of
+from tests.kafka.acls import AclRight
+from tests.kafka.agents import Agent, has_successful_probes, read_pulses
+from tests.kafka.strict import find_broker_listener, grant, print_rights, revoke, run_strict_fleet
+from tests.topic_values import read_values
+from tests.waiting import wait_until
 
 BROKERS = (1, 2, 3)
-STRICT = {
-    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-    "super.users": "User:INTERNAL;User:CONTROLLER",
-}
+DEADLINE_S = 60
+#: Without one of these, probes fail; without another, only changes of the topic do.
+PROBING = (AclOperation.WRITE, AclOperation.READ)
+#: Of the telemetry cluster's rights, some are needed only to create topics, others to deliver.
+_FAULTS = "fleetgauge_agent_own_faults"
 
 
-@pytest.fixture
-def strict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalFleet]:
-    """Run clusters on which clients are User:CLIENT without any permission; brokers are super users."""
-    builder = add_class("ListenerPrincipalBuilder", tmp_path / "classes", monkeypatch)
-    for key, value in (STRICT | {"principal.builder.class": builder}).items():
-        monkeypatch.setitem(properties._BEHAVIOR, key, value)
+@pytest.fixture(scope="module")
+def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalFleet]:
     clusters = (ClusterSpec("strict"), ClusterSpec("telemetry", brokers=1))
-    with LocalFleet(tmp_path / "fleet", clusters) as fleet:
+    with run_strict_fleet(tmp_path_factory.mktemp("strict"), clusters) as fleet:
+        for cluster, right in print_rights(fleet.fleet_file):
+            grant(fleet, cluster, right)
         yield fleet
 
 
-def find_broker_listener(local: LocalFleet, cluster: str) -> str:
-    """Return the address of the inter-broker listener, whose clients are super users."""
-    plan = read_json(FleetFolder(local.fleet_file.parent).plan, FleetPlan)
-    assert plan is not None
-    return f"127.0.0.1:{plan.layout.list_placements(cluster)[0].internal_port}"
+def load_telemetry(strict: LocalFleet) -> Telemetry:
+    """Return the telemetry cluster as its super user reaches it."""
+    telemetry = load_fleet(strict.fleet_file).telemetry
+    assert telemetry is not None
+    return telemetry.model_copy(update={"bootstrap": find_broker_listener(strict, "telemetry")})
 
 
-def create_acls(bootstrap: str, command: str) -> None:
-    """Create the ACLs of a kafka-acls.sh command line."""
-    words = shlex.split(command)
-    options = list(pairwise(words))
-    (principal,) = (after for word, after in options if word == "--allow-principal")
-    topic = next((after for word, after in options if word == "--topic"), None)
-    operations = {operation.name.replace("_", "").lower(): operation for operation in AclOperation}
-    for operation in (after for word, after in options if word == "--operation"):
-        add_acl(bootstrap, topic, operations[operation.lower()], principal=principal)
+def run_agent(strict: LocalFleet, folder: Path) -> Agent:
+    fleet = load_fleet(strict.fleet_file)
+    assert fleet.telemetry is not None
+    return Agent(fleet, fleet.telemetry, folder / "spool")
 
 
-def print_commands(config: Path) -> list[tuple[str, str]]:
-    """Return the cluster and the printed command of each grant."""
-    arguments = ["acls", "--config", str(config), "--principal", "User:CLIENT"]
-    lines = CliRunner().invoke(probe, arguments).stdout.splitlines()
-    grants = json.loads(CliRunner().invoke(probe, [*arguments, "--json"]).stdout)["grants"]
-    return [(grant["cluster"], line) for grant, line in zip(grants, lines, strict=True)]
+def fold_new_pulses(telemetry: Telemetry, since: datetime) -> list[tuple[int | None, HealthState]]:
+    """Return the broker and the state of each finding that pulses yield since then, and check the pulses."""
+    health, transitions = FleetHealth(), []
+    pulses = [pulse for pulse in read_pulses(telemetry, 3) if pulse.emitted_at >= since]
+    for pulse in sorted(pulses, key=lambda pulse: pulse.emitted_at):
+        assert [leg.failed for broker in pulse.brokers for leg in broker.legs] == [0] * 6
+        health, findings = fold_pulse(health, pulse)
+        transitions += [(finding.event.broker_id, finding.to_state) for finding in findings]
+    return transitions
+
+
+def read_minutes(telemetry: Telemetry, run_id: str) -> list[ProbeMinute]:
+    values = read_values(telemetry.access, telemetry.topics.probe_minutes.name)
+    return [record for record in map(ProbeMinute.decode, values) if record.run_id == run_id]
+
+
+def has_agent_fault(pulse: ProbePulse, fault: str) -> bool:
+    return any(leg.agent_fault == fault for broker in pulse.brokers for leg in broker.legs)
 
 
 def test_an_agent_with_the_printed_permissions_measures_and_lacks_none(
     strict: LocalFleet, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    config = strict.fleet_file
-    for cluster, command in print_commands(config):
-        create_acls(find_broker_listener(strict, cluster), command)
-    fleet = load_fleet(config)
-    assert fleet.telemetry is not None
-    agent = Agent(fleet, fleet.telemetry, tmp_path / "spool")
+    agent = run_agent(strict, tmp_path)
     with agent.running():
-        reader_telemetry = fleet.telemetry.model_copy(
-            update={"bootstrap": find_broker_listener(strict, "telemetry")}
-        )
-        assert has_successful_probes(reader_telemetry, "strict", BROKERS)
+        assert has_successful_probes(load_telemetry(strict), "strict", BROKERS)
     assert agent.unsent_records == 0
     assert [record.getMessage() for record in caplog.records if "AUTHORIZATION" in record.getMessage()] == []
-    result = CliRunner().invoke(validate, [str(config), "--connect", "--json"])
+    result = CliRunner().invoke(validate, [str(strict.fleet_file), "--connect", "--json"])
     (checks,) = (
         cluster["checks"]
         for cluster in json.loads(result.stdout)["clusters"]
         if cluster["cluster"] == "strict"
     )
     assert next(check for check in checks if check["check"] == "rights")["ok"] is True
+
+
+def test_a_permission_that_is_taken_away_is_no_outage_and_measuring_goes_on_when_it_is_back(
+    strict: LocalFleet, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "fleetgauge")
+    telemetry, agent, started_at = load_telemetry(strict), run_agent(strict, tmp_path), datetime.now(UTC)
+    with agent.running():
+        assert has_successful_probes(telemetry, "strict", BROKERS, started_at)
+        since = datetime.now(UTC)
+        for operation in PROBING:
+            right = AclRight(operation, TOPIC)
+            revoke(strict, "strict", right)
+            revoked_at = datetime.now(UTC)
+            assert any(
+                has_agent_fault(pulse, "rights") and (pulse.emitted_at - revoked_at).total_seconds() > 20
+                for pulse in read_pulses(telemetry, DEADLINE_S)
+            )
+            assert samples_of(agent.health.registry, _FAULTS) == {("strict", "rights"): 1}
+            grant(strict, "strict", right)
+            assert has_successful_probes(telemetry, "strict", BROKERS, datetime.now(UTC))
+        transitions = fold_new_pulses(telemetry, since)
+        wait_until(lambda: not samples_of(agent.health.registry, _FAULTS), DEADLINE_S, "the fault to end")
+    assert set(transitions) <= {(None, HealthState.VANTAGE_ILL), (None, HealthState.HEALTHY)}
+    assert transitions[0] == (None, HealthState.VANTAGE_ILL)
+    minutes = read_minutes(telemetry, str(agent.run_id))
+    assert [record.attempted - len(record.success_us) for record in minutes] == [0] * len(minutes)
+    codes = {code for record in minutes for code in {**record.produce_failures, **record.consume_failures}}
+    assert codes == {"TOPIC_AUTHORIZATION_FAILED"}
+    log_records = [
+        record for record in caplog.records if "the agent lacks a permission" in record.getMessage()
+    ]
+    assert [record.levelno for record in log_records] in (
+        [logging.ERROR, logging.INFO],
+        [logging.ERROR, logging.INFO] * 2,
+    )

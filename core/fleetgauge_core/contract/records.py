@@ -90,7 +90,10 @@ class ProbeMinute:
 
 @dataclass(frozen=True, slots=True)
 class LegPulse:
-    """The probes of one leg over the last ``window_ms`` of the pulse; counts are numbers of probes."""
+    """The probes of one leg over the last ``window_ms`` of the pulse; counts are numbers of probes.
+
+    ``agent_fault`` is set while they fail by the agent's own fault; such probes are in no count.
+    """
 
     leg: Leg
     due: int
@@ -101,6 +104,7 @@ class LegPulse:
     success_age_ms: int | None
     p50_us: int | None
     p99_us: int | None
+    agent_fault: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +128,7 @@ class BrokerPulse:
     requests_waiting: int | None = None
     stalled_ms: int | None = None
     offline_dirs: int | None = None
+    connection_fault: str | None = None
 
     def leg_pulse(self, leg: Leg) -> LegPulse | None:
         """Return the pulse of a leg; None if the agent does not measure that leg."""

@@ -55,7 +55,11 @@ class BrokerLiveness:
             signs,
             _since(signs.well, before.well_since if before else None, at),
             _since(signs.is_unreachable, before.unreachable_since if before else None, unreachable_at),
-            _since(not signs.is_unreachable, before.reachable_since if before else None, at),
+            _since(
+                not (signs.is_unreachable or signs.is_undecided),
+                before.reachable_since if before else None,
+                at,
+            ),
         )
         observations = {**self.observations, vantage: observation}
         return BrokerLiveness(self.state, self.since, self.alert_times, observations)
@@ -103,7 +107,7 @@ class BrokerLiveness:
     def _next_state(
         self, fresh: Sequence[VantageObservation], now: datetime, limits: Thresholds, may_alert: bool
     ) -> HealthState:
-        unreachable = is_majority(observation.signs.is_unreachable for observation in fresh)
+        unreachable = is_unreachable(fresh)
         stalled = is_majority(observation.signs.stalled for observation in fresh)
         if self.state.is_alert:
             since = self.since or now
@@ -116,7 +120,9 @@ class BrokerLiveness:
             return self._alert_state(fresh, now, limits) if unreachable or stalled else self.state
         if (unreachable or stalled) and may_alert:
             return HealthState.STORAGE_STALLED if stalled else HealthState.BROKER_DOWN
-        suspect = is_majority(observation.signs.is_suspect for observation in fresh)
+        suspect = is_majority(
+            observation.signs.is_suspect for observation in fresh if not _sees_nothing(observation)
+        )
         return HealthState.SUSPECT if suspect else HealthState.HEALTHY
 
     def _is_calm(self, fresh: Sequence[VantageObservation], now: datetime, limits: Thresholds) -> bool:
@@ -141,9 +147,17 @@ class BrokerLiveness:
         return HealthState.NETWORK_UNAVAILABLE if cut_off else self.state
 
 
-def is_unreachable(observations: Mapping[str, VantageObservation]) -> bool:
-    """Return whether most of these vantages do not reach the broker."""
-    return is_majority(observation.signs.is_unreachable for observation in observations.values())
+def is_unreachable(observations: Iterable[VantageObservation]) -> bool:
+    """Return whether most of the vantages that can tell do not reach the broker."""
+    return is_majority(
+        observation.signs.is_unreachable for observation in observations if not observation.signs.is_undecided
+    )
+
+
+def _sees_nothing(observation: VantageObservation) -> bool:
+    """Return whether neither the leader leg nor cold connections show anything of the broker."""
+    signs = observation.signs
+    return signs.agent_fault is not None and signs.connection_fault is not None
 
 
 def is_majority(votes: Iterable[bool]) -> bool:

@@ -168,6 +168,7 @@ class _PathEvidence(_Evidence):
 class _VantageEvidence(_Evidence):
     vantage: str
     brokers: list[int] = []
+    agent_fault: str | None = None
 
 
 class _SlownessEvidence(_Evidence):

@@ -65,7 +65,7 @@ class ClusterHealth:
             states[FindingSubject(cluster_id, HealthCondition.NO_DATA)] = HealthState.NO_DATA
         if self.is_down:
             states[FindingSubject(cluster_id, HealthCondition.CLUSTER_DOWN)] = HealthState.CLUSTER_DOWN
-        for vantage in self.vantage_faults.faulty_vantages:
+        for vantage in self.vantage_faults.ill_vantages:
             subject = FindingSubject(cluster_id, HealthCondition.VANTAGE_ILL, vantage=vantage)
             states[subject] = HealthState.VANTAGE_ILL
         for vantage, broker_id in self.vantage_faults.faulty_paths:
@@ -98,8 +98,12 @@ class ClusterHealth:
                 vantages = self.broker(subject.target_broker_id).liveness.evidence()
                 return {"vantage": subject.vantage, "broker": subject.target_broker_id, "vantages": vantages}
             case HealthCondition.VANTAGE_ILL if subject.vantage is not None:
-                unreached = self.vantage_faults.list_unreached_brokers(subject.vantage)
-                return {"vantage": subject.vantage, "brokers": unreached}
+                fault = before.vantage_faults.agent_faults.get(subject.vantage)
+                is_cleared = subject.vantage not in self.vantage_faults.ill_vantages
+                faults = (
+                    before.vantage_faults if fault and fault.is_open and is_cleared else self.vantage_faults
+                )
+                return faults.evidence(subject.vantage)
             case HealthCondition.CLUSTER_DOWN:
                 return {"brokers": len(self.brokers)}
             case _:

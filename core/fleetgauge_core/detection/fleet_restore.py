@@ -65,6 +65,15 @@ def _restore_finding(cluster: ClusterHealth, finding: Finding) -> ClusterHealth:
             return replace(cluster, is_silent=is_open, silence_changed_at=finding.event.at)
         case HealthCondition.CLUSTER_DOWN:
             return replace(cluster, is_down=is_open)
+        case HealthCondition.VANTAGE_ILL if subject.vantage is not None and "agent_fault" in evidence:
+            faults = faults.with_restored_agent_fault(
+                subject.vantage,
+                str(evidence["agent_fault"]),
+                evidence.get("brokers", ()),
+                finding.event.at,
+                is_open=is_open,
+            )
+            return replace(cluster, vantage_faults=faults)
         case HealthCondition.VANTAGE_ILL if subject.vantage is not None:
             faults = faults.with_restored_finding(
                 subject.vantage, evidence.get("brokers", ()), is_vantage_faulty=True, is_open=is_open

@@ -15,7 +15,8 @@ class LivenessSigns(NamedTuple):
     unanswered: bool
     """ApiVersions requests on a cold connection get no answer."""
     leg_silent: bool
-    """Leader-leg probes were due and none of them succeeded."""
+    """Leader-leg probes were due and none of them succeeded; if the agent itself cannot probe, the broker is
+    fenced."""
     succeeding: bool
     """The leader leg had a success recently."""
     well: bool
@@ -35,6 +36,17 @@ class LivenessSigns(NamedTuple):
     requests_waiting: int | None
     stalled_ms: int | None
     offline_dirs: int | None
+    agent_fault: str | None = None
+    """The agent's own fault for which its leader leg measures nothing."""
+    connection_fault: str | None = None
+    """The agent's own fault for which its cold connections get no answer."""
+
+    @property
+    def is_undecided(self) -> bool:
+        """Whether the agent's own fault hides if the broker is reachable, so that others have to say."""
+        if self.is_unreachable:
+            return False
+        return self.connection_fault is not None or (self.agent_fault is not None and self.unanswered)
 
     @property
     def is_unreachable(self) -> bool:
@@ -62,11 +74,13 @@ def read_liveness_signs(broker: BrokerPulse, limits: Thresholds) -> LivenessSign
     age = broker.answer_age_ms
     # Without an answer so far, a broker is unanswered as soon as its leader leg is probed.
     unanswered = leader is not None if age is None else age >= limits.unanswered_ms
+    unanswered = unanswered and broker.connection_fault is None
     success_age = leader.success_age_ms if leader else None
     succeeding = success_age is not None and success_age < limits.leg_silent_ms
     outstanding_ms = leader.oldest_outstanding_ms if leader else None
     failing = leader is not None and (leader.failed > 0 or (outstanding_ms or 0) >= limits.outstanding_ms)
-    leg_silent = failing and not succeeding
+    agent_fault = leader.agent_fault if leader else None
+    leg_silent = failing and not succeeding if agent_fault is None else broker.fenced
     gone_ms = 0
     if unanswered and leg_silent and age is not None and success_age is not None:
         gone_ms = min(age - limits.unanswered_ms, success_age - limits.leg_silent_ms)
@@ -74,7 +88,7 @@ def read_liveness_signs(broker: BrokerPulse, limits: Thresholds) -> LivenessSign
         unanswered=unanswered,
         leg_silent=leg_silent,
         succeeding=succeeding,
-        well=broker.in_sync and not unanswered,
+        well=broker.in_sync and not unanswered and broker.connection_fault is None,
         answer_age_ms=age,
         leader_success_age_ms=success_age,
         leader_oldest_outstanding_ms=outstanding_ms,
@@ -87,6 +101,8 @@ def read_liveness_signs(broker: BrokerPulse, limits: Thresholds) -> LivenessSign
         requests_waiting=broker.requests_waiting,
         stalled_ms=broker.stalled_ms,
         offline_dirs=broker.offline_dirs,
+        agent_fault=agent_fault,
+        connection_fault=broker.connection_fault,
     )
 
 

@@ -114,7 +114,13 @@ def _drop_timestamps(cluster: ClusterHealth, now: datetime) -> ClusterHealth:
         for broker_id, broker in cluster.brokers.items()
     }
     return replace(
-        cluster, brokers=brokers, heard_since=None, last_heard=now, last_pulse_at=None, last_down_at=None
+        cluster,
+        brokers=brokers,
+        heard_since=None,
+        last_heard=now,
+        last_pulse_at=None,
+        last_down_at=None,
+        vantage_faults=cluster.vantage_faults.drop_timestamps(now),
     )
 
 
@@ -133,12 +139,14 @@ def _record_pulse(
             before.liveness.record_signs(pulse.vantage, at, signs, limits),
             before.slowness.add_pulse(pulse.vantage, at, latency, limits),
         )
+    faults = cluster.vantage_faults.record_pulse(pulse, at, limits)
     if not pulse.brokers and not cluster.is_down:
         # The agent reaches no broker, so that its pulse shows nothing about the cluster.
         return replace(cluster, last_heard=cluster.last_heard or at, last_pulse_at=at)
     return replace(
         cluster,
         brokers=brokers,
+        vantage_faults=faults,
         heard_since=cluster.heard_since if cluster.heard_since and not cluster.is_silent else at,
         last_heard=max(at, cluster.last_heard or at),
         last_pulse_at=at,
@@ -167,7 +175,7 @@ def _evaluate(cluster: ClusterHealth, listed: Set[int], now: datetime, limits: T
         broker_id: broker.liveness.fresh_observations(now, limits)
         for broker_id, broker in cluster.brokers.items()
     }
-    unreachable = [is_unreachable(by_vantage) for by_vantage in observations.values() if by_vantage]
+    unreachable = [is_unreachable(by_vantage.values()) for by_vantage in observations.values() if by_vantage]
     # The vantage whose pulse arrives first after a gap may be the faulty one: wait for the others.
     is_settled = cluster.heard_since is not None and now - cluster.heard_since >= limits.settled
     # A restarted agent lists no brokers, so that a cluster stays down until one of its brokers answers.

@@ -32,6 +32,8 @@ class Thresholds:
     flaps_within: timedelta = timedelta(minutes=10)
     calm: timedelta = timedelta(minutes=2)
     """The alert of a flapping broker clears only after so long without a sign of trouble."""
+    agent_fault: timedelta = timedelta(seconds=4)
+    """Two pulses in a row: a permission that is being changed may be refused for a moment."""
     no_data: timedelta = timedelta(seconds=30)
     """Six pulses missed by every vantage: longer than an agent takes to restart."""
 

@@ -6,6 +6,7 @@ reassignment; and for consumer groups.
 """
 
 from fleetgauge_core.kafka.api_versions import KafkaVersion
+from fleetgauge_core.kafka.authentication_check import LoginSurvey, survey_logins
 from fleetgauge_core.kafka.broker_registry import BrokerRegistry, read_broker_registry
 from fleetgauge_core.kafka.cluster_admin import (
     ClusterAdmin,
@@ -114,6 +115,7 @@ __all__ = [
     "LeaderElection",
     "Leadership",
     "LeadershipStatus",
+    "LoginSurvey",
     "NameResolver",
     "ProbeProducer",
     "ProbeTimeouts",
@@ -153,5 +155,6 @@ __all__ = [
     "read_topic_values",
     "reassign_topic",
     "reorder_replicas",
+    "survey_logins",
     "write_demotion_mark",
 ]

@@ -54,9 +54,13 @@ class KafkaRequestRejectedError(KafkaUnavailableError):
 
 def translate_request_error(error_name: str, message: str) -> KafkaUnavailableError:
     """Return the exception for a Kafka error: a KafkaRequestRejectedError if a retry cannot succeed."""
-    is_rejection = error_name in _REJECTIONS or error_name.endswith("AUTHORIZATION_FAILED")
+    is_rejection = error_name in _REJECTIONS or _is_unauthorized(error_name)
     error_class = KafkaRequestRejectedError if is_rejection else KafkaUnavailableError
     return error_class(f"{error_name}: {message}")
+
+
+def _is_unauthorized(error_name: str) -> bool:
+    return error_name.endswith("AUTHORIZATION_FAILED")
 
 
 def translate_librdkafka_request_error(error: KafkaException) -> KafkaUnavailableError:
@@ -81,11 +85,16 @@ def explain_telemetry_errors() -> Iterator[None]:
 
 @contextmanager
 def translate_librdkafka_errors(subject: str) -> Iterator[None]:
-    """Raise KafkaUnavailableError("SUBJECT: ...") in place of a KafkaException."""
+    """Raise KafkaUnavailableError("SUBJECT: ...") in place of a KafkaException.
+
+    For a missing permission it is a KafkaRequestRejectedError.
+    """
     try:
         yield
     except KafkaException as error:
-        raise KafkaUnavailableError(f"{subject}: {error.args[0].str()}") from error
+        is_unauthorized = _is_unauthorized(error_code(error.args[0]))
+        error_class = KafkaRequestRejectedError if is_unauthorized else KafkaUnavailableError
+        raise error_class(f"{subject}: {error.args[0].str()}") from error
 
 
 @contextmanager

@@ -45,9 +45,11 @@ class FollowedReader(TopicReader):
         client_id: str,
         report: ReportChange,
         earlier: KnownTopic | None = None,
+        on_error: Callable[[int, str], None] | None = None,
+        on_throttled: Callable[[int, float], None] | None = None,
     ) -> None:
         """``earlier`` is what another reader of this process knew, whose place this one takes."""
-        super().__init__(access, topic, client_id)
+        super().__init__(access, topic, client_id, on_error, on_throttled)
         # A position outside of the log is for ``check`` to decide, and not for the client.
         self._settings |= {"auto.offset.reset": "error"}
         self._report = report
@@ -88,6 +90,7 @@ class FollowedReader(TopicReader):
                     self._ends[partition.partition] = bounds[1]
 
     def _handle_error(self, message: Message, error: KafkaError) -> None:
+        super()._handle_error(message, error)
         if error.code() == KafkaError._AUTO_OFFSET_RESET:
             with self._lock:
                 self._outside.add(message.partition() or 0)

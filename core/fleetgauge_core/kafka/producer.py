@@ -6,14 +6,16 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from confluent_kafka import KafkaError, KafkaException, Message, Producer, ThrottleEvent
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from fleetgauge_core.fleet import ClusterAccess
 from fleetgauge_core.kafka import client_settings
 from fleetgauge_core.kafka.credentials import build_librdkafka_settings
 from fleetgauge_core.kafka.errors import error_code
+from fleetgauge_core.kafka.throttle_event import report_throttling
 from fleetgauge_core.runtime.uptime import uptime_ns
 
 _log = logging.getLogger("fleetgauge.kafka")
@@ -64,7 +66,7 @@ class ProbeProducer:
 
     def start(self) -> None:
         """Create the producer. Raises: KafkaUnavailableError if secrets cannot be read."""
-        handlers: dict[str, Any] = {"throttle_cb": self._report_throttling}
+        handlers: dict[str, Any] = {"throttle_cb": partial(report_throttling, self._on_throttled)}
         handlers |= {"stats_cb": self._report_leaders} if self._on_leaders else {"statistics.interval.ms": 0}
         self._producer = Producer(self._settings | build_librdkafka_settings(self._access) | handlers)
         self._thread = threading.Thread(target=self._poll, name="probe-deliveries", daemon=True)
@@ -94,11 +96,6 @@ class ProbeProducer:
     def _poll(self) -> None:
         while not self._stopping.is_set():
             self._producer.poll(0.2)
-
-    def _report_throttling(self, event: ThrottleEvent) -> None:
-        # librdkafka also reports the responses after a throttled one, with a throttle time of 0.
-        if event.throttle_time > 0:
-            self._on_throttled(event.broker_id, event.throttle_time)
 
     def _report_leaders(self, text: str) -> None:
         at_ns = uptime_ns()

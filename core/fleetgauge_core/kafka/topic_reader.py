@@ -1,11 +1,12 @@
 """Readers of topics without a consumer group: partitions are assigned explicitly, no offset is committed."""
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from queue import SimpleQueue
-from typing import cast
+from typing import Any, cast
 
 from confluent_kafka import (
     OFFSET_BEGINNING,
@@ -19,7 +20,8 @@ from confluent_kafka import (
 from fleetgauge_core.fleet import ClusterAccess
 from fleetgauge_core.kafka import client_settings
 from fleetgauge_core.kafka.credentials import build_librdkafka_settings
-from fleetgauge_core.kafka.errors import KafkaUnavailableError, translate_librdkafka_errors
+from fleetgauge_core.kafka.errors import KafkaUnavailableError, error_code, translate_librdkafka_errors
+from fleetgauge_core.kafka.throttle_event import report_throttling
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +39,27 @@ class ConsumerRecord:
 class TopicReader:
     """A consumer of explicitly assigned partitions of one topic."""
 
-    def __init__(self, access: ClusterAccess, topic: str, client_id: str) -> None:
+    def __init__(
+        self,
+        access: ClusterAccess,
+        topic: str,
+        client_id: str,
+        on_error: Callable[[int, str], None] | None = None,
+        on_throttled: Callable[[int, float], None] | None = None,
+    ) -> None:
+        """Prepare a reader.
+
+        ``on_error`` is called with a partition that cannot be read and the error's code, once for as long as
+        the error lasts; ``on_throttled`` with a broker's ID and its quota throttle time in seconds.
+        """
         self._access = access
         self._topic = topic
-        self._settings = (
+        self._on_error = on_error
+        self._settings: dict[str, Any] = (
             client_settings.CONNECTION | client_settings.PROBE_CONSUMER | {"client.id": client_id}
         )
+        if on_throttled:
+            self._settings["throttle_cb"] = partial(report_throttling, on_throttled)
 
     def start(self) -> None:
         """Create the consumer. Raises: KafkaUnavailableError if secrets cannot be read."""
@@ -111,7 +128,11 @@ class TopicReader:
         return _parse_record(message)
 
     def _handle_error(self, message: Message, error: KafkaError) -> None:
-        """Ignore an error of the consumer, which goes on by itself."""
+        """Report an error of the consumer, which goes on by itself."""
+        partition = message.partition()
+        # An error that concerns no partition, such as one of the group that is never joined, has no topic.
+        if self._on_error and message.topic() and partition is not None:
+            self._on_error(partition, error_code(error))
 
     def _change_assignment(self, partitions: list[TopicPartition] | None) -> None:
         replaced = [

@@ -164,10 +164,11 @@ def _unmeasured_section(view: WhyView, explanation: Explanation, times: TimeForm
             _period_link(view, Span(period.start, period.end), times),
             f"{period.minutes:,}",
             f"{period.fewest_measured} of {period.brokers_expected}",
+            ", ".join(period.reasons),
         )
         for period in explanation.unmeasured[:MAX_ROWS]
     ]
-    headings = ("When", "Minutes", "Fewest measured")
+    headings = ("When", "Minutes", "Fewest measured", "Reason")
     return [
         heading,
         table("Minutes not measured", headings, rows),

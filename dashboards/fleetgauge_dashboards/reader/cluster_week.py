@@ -9,6 +9,7 @@ from datetime import date, datetime
 from typing import Any
 
 from fleetgauge_core import tables
+from fleetgauge_core.contract import Leg
 from fleetgauge_dashboards.links import MINUTE, Span
 from fleetgauge_dashboards.reader.lake import cluster_files, minute_files, minute_filter
 from fleetgauge_dashboards.reader.table import FilePredicates, RowFilter, column, read_once
@@ -21,7 +22,8 @@ class ClusterWeekRows:
     """The table rows about one week of a cluster.
 
     ``revisions`` ascend and are never empty; ``minutes`` are silver's, ``evidence`` the samples kept at
-    closing; ``corrections`` have every scope and include withdrawn ones.
+    closing; ``corrections`` have every scope and include withdrawn ones; ``unmeasured_brokers`` are the rows
+    of silver/broker_minutes that are not measured on the client leg.
     """
 
     cluster_id: str
@@ -30,6 +32,7 @@ class ClusterWeekRows:
     minutes: Sequence[Row]
     evidence: Sequence[Row]
     corrections: Sequence[Row]
+    unmeasured_brokers: Sequence[Row]
 
     @property
     def newest_revision(self) -> Row:
@@ -52,13 +55,16 @@ class ClusterWeekReader:
     def read_week(self, week: date, span: Span) -> ClusterWeekRows:
         """Read all rows about one of the cluster's weeks, whose minutes are in ``span``."""
         revisions = [row for row in self.weeks() if row["week"] == week]
+        minutes = self.minutes(span)
+        gaps = [row["minute"] for row in minutes if row["brokers_measured"] < row["brokers_expected"]]
         return ClusterWeekRows(
             self._cluster_id,
             span,
             sorted(revisions, key=lambda row: int(row["revision"])),
-            self.minutes(span),
+            minutes,
             self.evidence(week),
             self._rows(tables.CORRECTIONS, None),
+            self.unmeasured_brokers(Span(gaps[0], gaps[-1] + MINUTE)) if gaps else (),
         )
 
     def minutes(self, span: Span) -> list[Row]:
@@ -71,6 +77,12 @@ class ClusterWeekReader:
         """Return the rows of silver/broker_minutes of both legs, in no order."""
         where, files = minute_filter(self._cluster_id, span), minute_files(self._cluster_id, span)
         return self._rows(tables.BROKER_MINUTES, where, files)
+
+    def unmeasured_brokers(self, span: Span) -> list[Row]:
+        """Return the rows of silver/broker_minutes that are not measured on the client leg, in no order."""
+        is_unmeasured = (column("leg") == Leg.CLIENT.value) & ~column("measured")
+        where, files = minute_filter(self._cluster_id, span), minute_files(self._cluster_id, span)
+        return self._rows(tables.BROKER_MINUTES, where & is_unmeasured, files)
 
     def evidence(self, week: date) -> list[Row]:
         """Return the rows of gold/evidence: samples of the minutes that decided the week when it closed."""

@@ -125,10 +125,11 @@ def _print_coverage(output: Console, explanation: Explanation) -> None:
             _format_range(period.start, period.end),
             f"{period.minutes:,}",
             f"{period.fewest_measured} of {format_count(period.brokers_expected, 'broker')}",
+            ", ".join(period.reasons),
         )
         for period in explanation.unmeasured
     ]
-    _print_table(output, ("not all brokers measured, UTC", "minutes", "fewest measured"), rows)
+    _print_table(output, ("not all brokers measured, UTC", "minutes", "fewest measured", "reason"), rows)
 
 
 def _print_corrections(output: Console, explanation: Explanation) -> None:

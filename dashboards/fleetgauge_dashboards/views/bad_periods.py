@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from fleetgauge_core import tables
+from fleetgauge_core.contract.failure_codes import find_agent_fault
 from fleetgauge_dashboards.links import MINUTE
 from fleetgauge_dashboards.views.deciding_minutes import Row, find_worst_home
 
@@ -32,7 +33,8 @@ class BadPeriod:
 class UnmeasuredPeriod:
     """Adjacent minutes in which not every expected broker was measured.
 
-    ``fewest_measured`` is the minimum of measured brokers.
+    ``fewest_measured`` is the minimum of measured brokers; ``reasons`` are the agent's own faults for which
+    brokers were not measured, in words.
     """
 
     start: datetime
@@ -40,6 +42,7 @@ class UnmeasuredPeriod:
     minutes: int
     fewest_measured: int
     brokers_expected: int
+    reasons: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +71,17 @@ def find_bad_periods(minutes: Iterable[Row], objective_us: int | None) -> tuple[
     return tuple(_bad_stretch(rows) for rows in _contiguous(bad))
 
 
-def find_unmeasured_periods(minutes: Iterable[Row]) -> tuple[UnmeasuredPeriod, ...]:
-    """Return the periods of adjacent minutes that were not completely measured, in time order."""
+def find_unmeasured_periods(
+    minutes: Iterable[Row], unmeasured_brokers: Iterable[Row] = ()
+) -> tuple[UnmeasuredPeriod, ...]:
+    """Return the periods of adjacent minutes that were not completely measured, in time order.
+
+    ``unmeasured_brokers`` are rows of silver/broker_minutes, whose failures may say why.
+    """
+    reasons: dict[datetime, set[str]] = {}
+    for row in unmeasured_brokers:
+        faults = (find_agent_fault(code) for code in dict(row["failures"] or ()))
+        reasons.setdefault(row["minute"], set()).update(fault.description for fault in faults if fault)
     gaps = [minute for minute in minutes if minute["brokers_measured"] < minute["brokers_expected"]]
     return tuple(
         UnmeasuredPeriod(
@@ -77,6 +89,7 @@ def find_unmeasured_periods(minutes: Iterable[Row]) -> tuple[UnmeasuredPeriod, .
             len(rows),
             min(row["brokers_measured"] for row in rows),
             max(row["brokers_expected"] for row in rows),
+            tuple(sorted(set().union(*(reasons.get(row["minute"], ()) for row in rows)))),
         )
         for rows in _contiguous(gaps)
     )

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from fleetgauge_core.contract import Leg
+from fleetgauge_core.contract.failure_codes import find_agent_fault, split_failures
 from fleetgauge_dashboards.links import (
     BrokerView,
     Span,
@@ -36,21 +37,18 @@ class LegTimeline:
 #: What a failure code means and where to look. The codes are Kafka's, and the agent's own (docs/probe.md).
 _FAILURE_TEXTS = {
     "MSG_TIMED_OUT": "no acknowledgement in time: the broker, the network, or a slow in-sync replica",
-    "_TRANSPORT": "the connection broke",
+    "TRANSPORT": "the connection broke",
     "ACK_LATE": "acknowledged, but after more than 5 s",
     "NO_REPORT": "no delivery report arrived",
     "NOT_LEADING": "the home broker was out of sync or did not answer, so it could not lead",
     "NOT_RECEIVED": "acknowledged, but not consumed within 10 s",
     "NOT_ENOUGH_REPLICAS": "too few in-sync replicas to accept the record",
     "NOT_ENOUGH_REPLICAS_AFTER_APPEND": "written, but too few in-sync replicas to acknowledge",
-    "THROTTLED": "delayed by a client quota of the cluster",
-    "AUTHENTICATION": "authentication failed: check the agent's credentials",
     "WANTS_TLS": "connection: the listener requires TLS",
     "NO_TLS": "connection: the listener does not speak TLS",
     "CERTIFICATE_EXPIRED": "connection: the broker's certificate has expired",
     "CERTIFICATE_OF_ANOTHER_NAME": "connection: the broker's certificate does not match its host name",
     "CERTIFICATE_UNTRUSTED": "connection: the broker's certificate is not signed by a trusted authority",
-    "OUR_CERTIFICATE_REFUSED": "connection: the broker rejects the agent's client certificate",
 }
 
 
@@ -104,9 +102,9 @@ def _leg(leg: Leg, rows: Iterable[Row], grid: TimeGrid) -> LegTimeline:
     first_step = min(rows_by_step, default=0)
     rows_of_steps = [rows_by_step.get(i, []) for i in range(grid.size)]
     cells = [[row for row in step_rows if row["measured"]] for step_rows in rows_of_steps]
-    # Failures count also in minutes with too few attempts to be measured.
+    # Failures count also in minutes with too few attempts to be measured; not those that are the agent's own.
     failures = [
-        sum((Counter(dict(row["failures"] or ())) for row in step_rows), Counter[str]())
+        sum((Counter(_split_failures(row)[0]) for row in step_rows), Counter[str]())
         for step_rows in rows_of_steps
     ]
     return LegTimeline(
@@ -123,23 +121,39 @@ def _leg(leg: Leg, rows: Iterable[Row], grid: TimeGrid) -> LegTimeline:
 
 
 def _reasons(rows: Iterable[Row]) -> tuple[FailureReason, ...]:
-    failures_by_code: dict[str, list[tuple[Leg, datetime, int]]] = {}
+    failures_by_code: dict[tuple[str, bool], list[tuple[Leg, datetime, int]]] = {}
     for row in rows:
-        for code, failed_count in dict(row["failures"] or ()).items():
-            failures_by_code.setdefault(code, []).append(
-                (Leg(row["leg"]), row["minute"].astimezone(UTC), failed_count)
-            )
+        for is_counted, failures in zip((True, False), _split_failures(row), strict=True):
+            for code, failed_count in failures.items():
+                failures_by_code.setdefault((code, is_counted), []).append(
+                    (Leg(row["leg"]), row["minute"].astimezone(UTC), failed_count)
+                )
     reasons = [
         FailureReason(
             code,
-            _FAILURE_TEXTS.get(code, NO_VALUE),
+            _describe_failure(code, is_counted),
             {leg: sum(failed_count for leg_of, _, failed_count in failures if leg_of is leg) for leg in Leg},
             min(at for _, at, _ in failures),
             max(at for _, at, _ in failures),
         )
-        for code, failures in failures_by_code.items()
+        for (code, is_counted), failures in failures_by_code.items()
     ]
     return tuple(sorted(reasons, key=lambda reason: (-sum(reason.failed_probes.values()), reason.code)))
+
+
+def _split_failures(row: Row) -> tuple[dict[str, int], dict[str, int]]:
+    """Return a row's failures that count, and those by the agent's own fault."""
+    return split_failures(dict(row["failures"] or ()), (row["attempted"] or 0) - (row["succeeded"] or 0))
+
+
+def _describe_failure(code: str, is_counted: bool) -> str:
+    """Return what a failure code means; a code of the agent's own counts where one broker refused alone."""
+    fault = find_agent_fault(code)
+    if fault is None:
+        return _FAILURE_TEXTS.get(code, NO_VALUE)
+    if is_counted:
+        return "this broker refused while others accepted"
+    return f"not measured: {fault.description}; {fault.remedy}"
 
 
 def _worst(column: str, cells: Iterable[Sequence[Row]]) -> tuple[float | None, ...]:

@@ -102,7 +102,7 @@ def explain_week(rows: ClusterWeekRows, segments: Set[tuple[str, str]] | None) -
         bad_minutes_found=sum(is_bad_minute(row, objective_us) for row in stored),
         bad_stretches=find_bad_periods(stored, objective_us),
         brokers=count_worst_homes(minutes, objective_us),
-        unmeasured=find_unmeasured_periods(minutes),
+        unmeasured=find_unmeasured_periods(minutes, rows.unmeasured_brokers),
         corrections=tuple(corrections),
         corrected=_corrected(week),
         revisions=_revisions(rows.revisions),

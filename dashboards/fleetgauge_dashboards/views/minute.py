@@ -1,10 +1,12 @@
 """Show one minute of a cluster: its numbers, and each broker's samples behind them."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from fleetgauge_core.contract import Leg
+from fleetgauge_core.contract.failure_codes import find_agent_fault, split_failures
 from fleetgauge_core.slo.levels import BrokerMinuteLevels
 from fleetgauge_dashboards.links import (
     MINUTE,
@@ -115,12 +117,12 @@ def broker_lines_from_silver(view: MinuteView, rows: Iterable[Row]) -> tuple[Bro
             broker=_broker_view(view, row["broker_id"]),
             leg=Leg(row["leg"]),
             succeeded=f"{row['succeeded'] or 0:,} of {row['attempted'] or 0:,}",
-            failures=_counted(dict(row["failures"] or ())),
+            failures=_format_failures(*_split(row)),
             p50=format_milliseconds(row["latency_p50_us"]),
             p99=format_milliseconds(row["latency_p99_us"]),
             p99_censored=format_milliseconds(row["latency_p99_censored_us"])
             if row["measured"]
-            else _UNMEASURED,
+            else describe_unmeasured(_split(row)[1]),
             slowest=format_milliseconds(row["latency_max_us"]),
         )
         for row in worst_first
@@ -143,10 +145,12 @@ def _line(view: MinuteView, broker: BrokerSamples) -> BrokerLine:
         broker=_broker_view(view, broker.broker_id),
         leg=Leg(broker.leg),
         succeeded=f"{len(broker.latencies_us):,} of {broker.attempted:,}",
-        failures=_counted(broker.failures),
+        failures=_format_failures(broker.failures, broker.agent_failures),
         p50=format_milliseconds(levels.latency_p50_us if levels else None),
         p99=format_milliseconds(levels.latency_p99_us if levels else None),
-        p99_censored=format_milliseconds(levels.latency_p99_censored_us) if levels else _UNMEASURED,
+        p99_censored=format_milliseconds(levels.latency_p99_censored_us)
+        if levels
+        else describe_unmeasured(broker.agent_failures),
         slowest=", ".join(format_milliseconds(us) for us in broker.latencies_us[: -SLOWEST_SAMPLES - 1 : -1])
         or NO_VALUE,
     )
@@ -156,5 +160,17 @@ def _broker_view(view: MinuteView, broker_id: int) -> BrokerView:
     return BrokerView(view.cluster_id, broker_id, surrounding_view(view).shown, display=view.display)
 
 
-def _counted(failures: Mapping[str, int]) -> str:
+def _split(row: Row) -> tuple[dict[str, int], dict[str, int]]:
+    return split_failures(dict(row["failures"] or ()), (row["attempted"] or 0) - (row["succeeded"] or 0))
+
+
+def _format_failures(counted: Mapping[str, int], uncounted: Mapping[str, int]) -> str:
+    failures = Counter(counted) + Counter(uncounted)
     return ", ".join(f"{code} {times:,}" for code, times in sorted(failures.items())) or NO_VALUE
+
+
+def describe_unmeasured(agent_failures: Iterable[str]) -> str:
+    """Return that a broker-minute is not measured, and the agent's own faults if those are why."""
+    faults = {fault for code in agent_failures if (fault := find_agent_fault(code))}
+    reasons = ", ".join(sorted(fault.description for fault in faults))
+    return f"{_UNMEASURED}: {reasons}" if reasons else _UNMEASURED

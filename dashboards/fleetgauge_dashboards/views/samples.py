@@ -2,10 +2,11 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal
 
+from fleetgauge_core.contract.failure_codes import split_failures
 from fleetgauge_core.slo.levels import BrokerMinuteLevels, compute_broker_minute_levels
 from fleetgauge_dashboards.views.deciding_minutes import Row
 
@@ -16,7 +17,8 @@ SampleSource = Literal["bronze", "evidence", "late", "expired"]
 class BrokerSamples:
     """The samples of one broker and leg, pooled over the vantages that were on time.
 
-    ``latencies_us`` are the successes, ascending; ``failures`` counts by error code.
+    ``latencies_us`` are the successes, ascending; ``failures`` counts by error code, ``agent_failures`` those
+    by the agent's own fault, which are in no attempt.
     """
 
     broker_id: int
@@ -24,6 +26,7 @@ class BrokerSamples:
     attempted: int
     failures: Mapping[str, int]
     latencies_us: tuple[int, ...]
+    agent_failures: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def levels(self) -> BrokerMinuteLevels | None:
@@ -75,9 +78,9 @@ def _pool(broker_id: int, leg: str, rows: Sequence[Row]) -> BrokerSamples:
     column = "e2e_us" if leg == "client" else "ack_us"
     failures = sum((_failures(row) for row in rows), Counter[str]())
     latencies = sorted(us for row in rows for us in row[column] or ())
-    return BrokerSamples(
-        broker_id, leg, sum(row["attempted"] for row in rows), dict(failures), tuple(latencies)
-    )
+    attempted = sum(row["attempted"] for row in rows)
+    counted, uncounted = split_failures(failures, attempted - len(latencies))
+    return BrokerSamples(broker_id, leg, attempted, counted, tuple(latencies), uncounted)
 
 
 def _failures(row: Row) -> Counter[str]:

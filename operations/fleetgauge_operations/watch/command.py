@@ -14,7 +14,7 @@ from fleetgauge_core.runtime.logs import configure_logging
 from fleetgauge_core.runtime.shutdown import ShutdownFlag
 from fleetgauge_core.runtime.supervision import supervise_process
 from fleetgauge_operations.watch.controller import WatchController
-from fleetgauge_operations.watch.message_format import summarize
+from fleetgauge_operations.watch.message_format import summarize_finding
 from fleetgauge_operations.watch.metrics import WatchMetrics
 from fleetgauge_operations.watch.watched_fleet import WatchedFleet
 
@@ -69,7 +69,7 @@ def _print_finding(finding: Finding) -> None:
     at = event.at.strftime("%H:%M:%S")
     if finding.is_alert or finding.is_cleared:
         console.print(
-            f"{at} {summarize(finding.subject, finding.from_state, finding.to_state)}",
+            f"{at} {summarize_finding(finding)}",
             style="bold red" if finding.is_alert else "green",
         )
     else:

@@ -4,9 +4,11 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import quote
 
+from fleetgauge_core.contract.failure_codes import AgentFault
 from fleetgauge_core.detection import (
     Finding,
     FindingSubject,
@@ -40,8 +42,8 @@ _SUMMARIES = {
         "vantage {vantage} reaches broker {towards} again",
     ),
     HealthState.VANTAGE_ILL: (
-        "vantage {vantage} cannot reach most brokers, but other vantages can",
-        "vantage {vantage} reaches its brokers again",
+        "vantage {vantage} does not measure most brokers: a fault of its agent, its host or its network",
+        "vantage {vantage} measures its brokers again",
     ),
     HealthState.CLUSTER_DOWN: (
         "the cluster is down: no broker answers or acknowledges probes",
@@ -90,11 +92,36 @@ _RUNBOOKS = {
 }
 
 
-def summarize(subject: FindingSubject, before: HealthState, after: HealthState) -> str:
-    """Return one line about a finding that opens or changes, or one that is resolved."""
+def summarize(
+    subject: FindingSubject,
+    before: HealthState,
+    after: HealthState,
+    evidence: Mapping[str, Any] = MappingProxyType({}),
+) -> str:
+    """Return one line about a finding that opens or changes, or one that is resolved.
+
+    ``evidence`` is the finding's, if it is known.
+    """
     opened, resolved = _SUMMARIES[after if after.is_alert else before]
-    summary = opened if after.is_alert else resolved
-    return f"{subject.cluster_id}: {summary.format(**_name_subject(subject))}"
+    summary = (opened if after.is_alert else resolved).format(**_name_subject(subject))
+    if after.is_alert and (reason := _describe_agent_fault(evidence)):
+        summary = f"vantage {subject.vantage} {reason}"
+    return f"{subject.cluster_id}: {summary}"
+
+
+def summarize_finding(finding: Finding) -> str:
+    """Return one line about a finding that opens or changes, or one that is resolved."""
+    evidence = json.loads(finding.event.evidence)
+    return summarize(finding.subject, finding.from_state, finding.to_state, evidence)
+
+
+def _describe_agent_fault(evidence: Mapping[str, Any]) -> str | None:
+    """Return which brokers a vantage does not measure, why, and what to do; None without such a fault."""
+    if evidence.get("agent_fault") not in set(AgentFault):
+        return None
+    fault = AgentFault(evidence["agent_fault"])
+    brokers = ", ".join(map(str, evidence.get("brokers", ())))
+    return f"does not measure brokers {brokers}: {fault.description}; {fault.remedy}"
 
 
 def _name_subject(subject: FindingSubject) -> dict[str, int | str | None]:
@@ -125,9 +152,10 @@ class FindingFormat:
             firing=not finding.is_cleared,
             kind=event.kind,
             broker_id=event.broker_id,
-            summary=summarize(subject, before, after),
+            summary=summarize(subject, before, after, evidence),
             annotations={
                 **self._annotations(subject, alert_state),
+                **({"summary": summarize(subject, before, after, evidence)} if finding.is_alert else {}),
                 **({"around": "\n".join(context)} if context else {}),
                 "event_id": event.event_id,
             },

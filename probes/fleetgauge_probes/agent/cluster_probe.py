@@ -8,10 +8,11 @@ it; the sender sends what is due; delivery reports, consumed messages and routin
 import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
 from functools import partial
 from uuid import UUID
 
-from fleetgauge_core.contract import ProbeMinute, ProbePulse
+from fleetgauge_core.contract import Leg, ProbeMinute, ProbePulse
 from fleetgauge_core.fleet import Cluster
 from fleetgauge_core.kafka import (
     ClusterAdmin,
@@ -24,10 +25,12 @@ from fleetgauge_core.kafka import (
     probe_endpoint,
 )
 from fleetgauge_core.runtime.uptime import uptime_ns
+from fleetgauge_probes.agent.agent_faults import AgentFaultLog
 from fleetgauge_probes.agent.broker_progress import BrokerCounters
 from fleetgauge_probes.agent.cluster_report import ClusterReport
 from fleetgauge_probes.agent.cluster_state import ClusterState
 from fleetgauge_probes.agent.cold_bootstraps import ColdBootstrapLoop
+from fleetgauge_probes.agent.cold_connections import AttemptTime
 from fleetgauge_probes.agent.demotions import DemotionCache
 from fleetgauge_probes.agent.minute import AgentIdentity
 from fleetgauge_probes.agent.minute_reporter import MinuteReporter
@@ -74,7 +77,16 @@ class ClusterProbe:
         self._threads: list[threading.Thread] = []
         self._is_open = False
         self._state = ClusterState(cluster, clock, pauses)
-        self._reader = FollowedReader(self.access, TOPIC, "fleetgauge-probe-consumer", report_topic_change)
+        self._clock = clock
+        self._faults = AgentFaultLog(cluster.id)
+        self._reader = FollowedReader(
+            self.access,
+            TOPIC,
+            "fleetgauge-probe-consumer",
+            report_topic_change,
+            on_error=lambda partition, code: self._receiver.record_error(partition, code),
+            on_throttled=lambda broker, seconds: self._sender.record_throttling(Leg.CLIENT, broker, seconds),
+        )
         self._admin = ClusterAdmin(self.access, timeout_s=_ADMIN_TIMEOUT_S)
         self._sender = ProbeSender(
             self.access, probe_id, self._state, clock, record_sequences, read_uptime_ns
@@ -117,7 +129,8 @@ class ClusterProbe:
         for thread in self._threads:
             thread.join()
         with self._state.lock:
-            report = self._build_report(self._minutes.close_all_minutes(self._uptime_ns()))
+            now_ns = self._uptime_ns()
+            report = self._build_report(now_ns, self._minutes.close_all_minutes(now_ns))
         if self._is_open:
             self._sender.stop()
             self._reader.stop()
@@ -157,8 +170,10 @@ class ClusterProbe:
         if broker is None:
             return
         result = await probe_endpoint(broker.host, broker.port, self._tls, _CONNECTION_TIMEOUTS, resolver)
+        now_ns = self._uptime_ns()
+        at = AttemptTime(now_ns, self._clock.wall_time(now_ns), datetime.now(UTC))
         with self._state.lock:
-            self._state.connections.record(broker, result)
+            self._state.connections.record(broker, result, at)
 
     def exporter_urls(self) -> dict[int, str]:
         """Return the metrics URL of each registered broker for which fleet.yaml gives one."""
@@ -186,10 +201,11 @@ class ClusterProbe:
         open_minutes = self._minutes.report_open_minutes(legs, now_ns)
         pulse = self._pulses.build(now_ns, self._bootstraps.latest) if self._pulses.is_due(now_ns) else None
         with self._state.lock:
-            return self._build_report(closed_minutes, open_minutes, pulse)
+            return self._build_report(now_ns, closed_minutes, open_minutes, pulse)
 
     def _build_report(
         self,
+        now_ns: int,
         closed_minutes: tuple[ProbeMinute, ...],
         open_minutes: tuple[ProbeMinute, ...] = (),
         pulse: ProbePulse | None = None,
@@ -207,4 +223,5 @@ class ClusterProbe:
             certificate_expiries=state.connections.certificate_expiries(state.registered),
             unreachable_reason=state.unreachable_reason,
             throttled_s=state.throttles.drain_seconds(),
+            agent_faults=self._faults.update(state.list_agent_faults(), now_ns),
         )

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from fleetgauge_core.contract import ProbeMinute, ProbePulse
+from fleetgauge_core.contract.failure_codes import AgentFault
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +17,8 @@ class ClusterReport:
     their broker. ``pending_topic_actions`` counts changes to the probe topic that are due but were refused,
     or that are left to an administrator because the topic is not managed. ``connection_outcomes`` counts
     cold connection attempts by broker and outcome. ``unreachable_reason`` is None while the cluster lists
-    its brokers. ``throttled_s`` is the time by broker for which a quota delayed probes.
+    its brokers. ``throttled_s`` is the time by broker for which a quota delayed probes, ``agent_faults`` the
+    agent's own faults for which brokers are not measured.
     """
 
     cluster_id: str
@@ -29,3 +31,4 @@ class ClusterReport:
     certificate_expiries: Mapping[int, datetime]
     unreachable_reason: str | None
     throttled_s: Mapping[int, float]
+    agent_faults: frozenset[AgentFault]

@@ -8,11 +8,19 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
 from fleetgauge_core.contract import Leg
+from fleetgauge_core.contract.failure_codes import (
+    AUTHENTICATION,
+    NOT_RECEIVED,
+    AgentFault,
+    find_agent_fault,
+)
 from fleetgauge_core.fleet import Cluster
-from fleetgauge_core.kafka import TopicMetadata
+from fleetgauge_core.kafka import LoginSurvey, TopicMetadata
 from fleetgauge_core.metadata import BrokerRegistration, PartitionMetadata
+from fleetgauge_probes.agent.agent_faults import ProbeFailure, RefusalJudge
 from fleetgauge_probes.agent.broker_progress import BrokerProgress
 from fleetgauge_probes.agent.cold_connections import ColdConnectionTracker
+from fleetgauge_probes.agent.failure_code import MSG_TIMED_OUT, TimeoutEvidence, explain_timeout
 from fleetgauge_probes.agent.leader_eligibility import LeaderEligibility, assess_eligibility
 from fleetgauge_probes.agent.probe_tracker import ProbeTracker
 from fleetgauge_probes.agent.process_pauses import ProcessPauses
@@ -55,9 +63,9 @@ class WarmUp:
 class ClusterState:
     """State of one cluster's probing.
 
-    ``lock`` guards all attributes except ``cluster`` and ``unreachable_reason``, which are replaced as a
-    whole and read without it. No thread blocks or iterates over all brokers while it holds the lock, because
-    a probe that is due waits for it.
+    ``lock`` guards all attributes except ``cluster``, ``unreachable_reason``, ``logins`` and ``topic_fault``,
+    which are replaced as a whole and read without it. No thread blocks or iterates over all brokers while it
+    holds the lock, because a probe that is due waits for it.
     """
 
     def __init__(self, cluster: Cluster, clock: MinuteClock, pauses: ProcessPauses) -> None:
@@ -65,6 +73,10 @@ class ClusterState:
         self.cluster = cluster
         self.unreachable_reason: str | None = None
         """Why the cluster did not list its brokers when last asked; None if it did."""
+        self.logins = LoginSurvey()
+        """Which brokers refused the agent's login when it was last refused; empty if it is accepted."""
+        self.topic_fault: AgentFault | None = None
+        """The agent's own fault by which the probe topic cannot be described."""
         self.lock = threading.Lock()
         self.kafka_cluster_uuid = ""
         self.registered: dict[int, BrokerRegistration] = {}
@@ -83,6 +95,10 @@ class ClusterState:
         """The sequence of the record of each open minute, by leg and minute index."""
         self._pauses = pauses
         self._topic_id: str | None = None
+        self._produce_refusals = {leg: RefusalJudge() for leg in Leg}
+        self._fetch_refusals = RefusalJudge()
+        self._refused_fetches: dict[int, str] = {}
+        """The error of each partition that the consumer was refused and has not received from since."""
 
     def iterate_locked(self, elements: Iterable[T]) -> Iterator[T]:
         """Yield each element while holding the lock, which is released in between."""
@@ -98,9 +114,99 @@ class ClusterState:
         return partition is not None and broker_id in partition.in_sync
 
     def assess_home(self, broker_id: int, leads: bool, now_ns: int) -> LeaderEligibility:
-        """Return the eligibility of a home broker for the leader leg. The caller holds the lock."""
-        responding = self.connections.is_responding(broker_id, now_ns)
-        return assess_eligibility(leads, self.is_in_sync(broker_id), responding)
+        """Return the eligibility of a home broker for the leader leg. The caller holds the lock.
+
+        What the agent cannot see by a fault of its own does not speak against the broker.
+        """
+        is_fault_own = self.connections.latest_fault(broker_id) is not None
+        responding = is_fault_own or self.connections.is_responding(broker_id, now_ns)
+        in_sync = self.topic_fault is not None or self.is_in_sync(broker_id)
+        return assess_eligibility(leads, in_sync, responding)
+
+    # Failures, and whose fault they are: the caller holds the lock -----------------
+
+    def record_acceptance(self, broker_leg: BrokerLeg, at_ns: int) -> None:
+        """Record that a probe was acknowledged."""
+        self._produce_refusals[broker_leg.leg].record_acceptance(broker_leg.broker_id, at_ns)
+
+    def explain_failure(self, broker_leg: BrokerLeg, code: str, at_ns: int) -> ProbeFailure:
+        """Return the failure of a probe that the producer reported with this code."""
+        if code == MSG_TIMED_OUT:
+            return explain_timeout(code, self._find_timeout_evidence(broker_leg, at_ns))
+        judge = self._produce_refusals[broker_leg.leg]
+        return ProbeFailure(code, judge.find_fault(broker_leg.broker_id, code, at_ns))
+
+    def record_fetch(self, partition: int, at_ns: int, error_code: str | None) -> None:
+        """Record that the consumer received a record of a partition, or an error.
+
+        The consumer reports an error of a partition only once, for as long as it lasts.
+        """
+        if error_code is None:
+            self._refused_fetches.pop(partition, None)
+            for broker_id in self._find_homes(partition):
+                self._fetch_refusals.record_acceptance(broker_id, at_ns)
+        elif find_agent_fault(error_code):
+            self._refused_fetches[partition] = error_code
+            for broker_id in self._find_homes(partition):
+                self.review_fetches(BrokerLeg(broker_id, Leg.CLIENT), at_ns)
+
+    def review_fetches(self, broker_leg: BrokerLeg, now_ns: int) -> ProbeFailure:
+        """Return why overdue probes of a leg were not received, and whether the agent is at fault.
+
+        While the consumer is refused, the leg's tracker learns by whose fault.
+        """
+        broker_id = broker_leg.broker_id
+        if broker_leg.leg is Leg.LEADER:
+            return ProbeFailure(NOT_RECEIVED)
+        refusal = self._refused_fetches.get(self.homes.get(broker_id, -1))
+        if refusal and (tracker := self.trackers.get(broker_leg)):
+            fault = self._fetch_refusals.find_fault(broker_id, refusal, now_ns)
+            if fault:
+                tracker.record_fault(now_ns, ProbeFailure(refusal, fault))
+                return ProbeFailure(refusal, fault)
+            tracker.clear_fault(now_ns)
+        evidence = self._find_timeout_evidence(broker_leg, now_ns)
+        explained = explain_timeout(NOT_RECEIVED, evidence)
+        return explained if explained.fault else ProbeFailure(NOT_RECEIVED)
+
+    def login_fault(self, broker_id: int) -> AgentFault | None:
+        """Return CREDENTIALS if no broker lets the agent log in, and this one answers otherwise."""
+        is_refused = self.logins.is_invalid and self.connections.latest_failure(broker_id) is None
+        return AgentFault.CREDENTIALS if is_refused else None
+
+    def list_agent_faults(self) -> dict[AgentFault, set[str]]:
+        """Return the agent's own faults that hold now, with the failure codes that show them."""
+        faults: dict[AgentFault, set[str]] = {}
+        for failure in (tracker.present_fault for tracker in self.trackers.values()):
+            if failure and failure.fault:
+                faults.setdefault(failure.fault, set()).add(failure.code)
+        for broker_id in self.registered:
+            fault, failed = (
+                self.connections.latest_fault(broker_id),
+                self.connections.latest_failure(broker_id),
+            )
+            if fault and failed:
+                faults.setdefault(fault, set()).add(failed.value.upper())
+        if self.logins.is_invalid:
+            faults.setdefault(AgentFault.CREDENTIALS, set()).add(AUTHENTICATION)
+        if self.topic_fault:
+            faults.setdefault(self.topic_fault, set())
+        return faults
+
+    def _find_homes(self, partition: int) -> list[int]:
+        return [broker_id for broker_id, home in self.homes.items() if home == partition]
+
+    def _find_timeout_evidence(self, broker_leg: BrokerLeg, at_ns: int) -> TimeoutEvidence:
+        broker_id = broker_leg.broker_id
+        return TimeoutEvidence(
+            connection_failure=self.connections.latest_failure(broker_id),
+            connection_fault=self.connections.latest_fault(broker_id),
+            is_login_refused=self.logins.is_invalid or broker_id in self.logins.refused,
+            is_login_invalid=self.logins.is_invalid,
+            is_throttled=self.throttles.has_delayed(broker_id, broker_leg.leg, at_ns),
+        )
+
+    # The probe topic ----------------------------------------------------------------
 
     def adopt_topic(self, topic: TopicMetadata | None, demoted: frozenset[int], now_ns: int) -> None:
         """Update partitions, homes and warm-ups from the probe topic, None while it does not exist.
@@ -125,7 +231,9 @@ class ClusterState:
     def _schedule_broker(self, broker_id: int, now_ns: int) -> None:
         position = sorted(self.registered).index(broker_id)
         for leg in Leg:
-            self.trackers[BrokerLeg(broker_id, leg)] = ProbeTracker(leg, broker_id, self._pauses)
+            self.trackers[BrokerLeg(broker_id, leg)] = ProbeTracker(
+                leg, broker_id, self._pauses, self.throttles
+            )
             phase_ns = compute_phase_ns(position, len(self.registered), leg)
             self.schedule.add_leg(broker_id, leg, phase_ns, now_ns)
         _log.info("%s: probing broker %d", self.cluster.id, broker_id)

@@ -3,16 +3,32 @@
 import logging
 from collections import Counter
 from collections.abc import Collection, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import NamedTuple
 
+from fleetgauge_core.contract.failure_codes import OUR_CERTIFICATE_REFUSED, AgentFault
 from fleetgauge_core.kafka import ConnectionFailure, ConnectionMeasurement
 from fleetgauge_core.metadata import BrokerRegistration
+from fleetgauge_probes.agent.agent_faults import RefusalJudge
 from fleetgauge_probes.agent.process_pauses import ProcessPauses
 
 _log = logging.getLogger("fleetgauge.probe")
 
 #: Three failed attempts in a row, at one attempt a second.
 _RESPONSE_EXPIRES_NS = 3_000_000_000
+#: Less than this is the drift of a clock, not a step.
+_CLOCK_STEP = timedelta(minutes=1)
+
+
+class AttemptTime(NamedTuple):
+    """When an attempt ended: the uptime, and the time of day by the agent's clock and by its host's.
+
+    The agent's clock is the host's as it was at the agent's start; a step since makes the difference.
+    """
+
+    uptime_ns: int
+    agent_time: datetime
+    host_time: datetime
 
 
 class ColdConnectionTracker:
@@ -24,18 +40,26 @@ class ColdConnectionTracker:
         self._pauses = pauses
         self._measurements: dict[int, ConnectionMeasurement] = {}
         self._failures: dict[int, ConnectionFailure] = {}
+        self._faults: dict[int, AgentFault] = {}
+        self._refusals = RefusalJudge()
         self._outcomes: Counter[tuple[int, str]] = Counter()
 
-    def record(self, broker: BrokerRegistration, result: ConnectionMeasurement | ConnectionFailure) -> None:
+    def record(
+        self, broker: BrokerRegistration, result: ConnectionMeasurement | ConnectionFailure, at: AttemptTime
+    ) -> None:
         """Record the result of an attempt; a change between results is logged."""
         previous_failure = self._failures.pop(broker.broker_id, None)
+        self._faults.pop(broker.broker_id, None)
         if isinstance(result, ConnectionMeasurement):
             self._measurements[broker.broker_id] = result
+            self._refusals.record_acceptance(broker.broker_id, at.uptime_ns)
             self._outcomes[broker.broker_id, "answered"] += 1
             if previous_failure:
                 _log.info("%s: broker %d responds again", self._cluster_id, broker.broker_id)
             return
         self._failures[broker.broker_id] = result
+        if fault := self._find_fault(broker.broker_id, result, at):
+            self._faults[broker.broker_id] = fault
         self._outcomes[broker.broker_id, result.value] += 1
         if result is not previous_failure:
             endpoint = (broker.broker_id, broker.host, broker.port)
@@ -48,6 +72,28 @@ class ColdConnectionTracker:
     def latest_failure(self, broker_id: int) -> ConnectionFailure | None:
         """Return why the latest attempt failed; None if it succeeded or there was none."""
         return self._failures.get(broker_id)
+
+    def latest_fault(self, broker_id: int) -> AgentFault | None:
+        """Return the agent's own fault by which the latest attempt failed; None if it is the broker's."""
+        return self._faults.get(broker_id)
+
+    def _find_fault(self, broker_id: int, failure: ConnectionFailure, at: AttemptTime) -> AgentFault | None:
+        match failure:
+            case ConnectionFailure.OWN_RESOURCES:
+                return AgentFault.HOST
+            case ConnectionFailure.CLIENT_CERTIFICATE_REJECTED:
+                return self._refusals.find_fault(broker_id, OUR_CERTIFICATE_REFUSED, at.uptime_ns)
+            case ConnectionFailure.CERTIFICATE_EXPIRED | ConnectionFailure.CERTIFICATE_UNTRUSTED:
+                return AgentFault.CLOCK if self._was_valid(broker_id, at) else None
+            case _:
+                return None
+
+    def _was_valid(self, broker_id: int, at: AttemptTime) -> bool:
+        """Return whether the broker's last certificate is rejected only because the host's clock stepped."""
+        measurement = self._measurements.get(broker_id)
+        expires_at = measurement.response.certificate_expires_at if measurement else None
+        is_stepped = abs(at.host_time - at.agent_time) > _CLOCK_STEP
+        return is_stepped and expires_at is not None and at.agent_time < expires_at
 
     def is_responding(self, broker_id: int, now_ns: int) -> bool:
         """Return whether the broker responded within 3 s, not counting time in which this process paused."""

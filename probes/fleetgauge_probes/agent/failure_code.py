@@ -1,24 +1,50 @@
-"""Classification of a failed probe by a single failure code."""
+"""Classification of a probe that timed out, by what is known of its broker."""
 
-from fleetgauge_core.kafka import AUTHENTICATION_FAILED, ConnectionFailure
+from dataclasses import dataclass
+
+from fleetgauge_core.contract.failure_codes import (
+    AUTHENTICATION,
+    CLOCK_STEPPED,
+    THROTTLED,
+    AgentFault,
+)
+from fleetgauge_core.kafka import ConnectionFailure
+from fleetgauge_probes.agent.agent_faults import ProbeFailure
 
 #: The code that librdkafka reports for every probe whose broker it could not exchange requests with.
-_TIMED_OUT = "MSG_TIMED_OUT"
+MSG_TIMED_OUT = "MSG_TIMED_OUT"
 
 
-def classify_failure(
-    code: str, connection_failure: ConnectionFailure | None, unreachable_reason: str | None, throttled: bool
-) -> str:
-    """Return the producer's code, or a more specific cause of a time-out if one is known.
+@dataclass(frozen=True, slots=True)
+class TimeoutEvidence:
+    """What explains a time-out of a broker's probe.
 
-    ``connection_failure`` is the result of the last cold connection to the broker, ``unreachable_reason``
-    why the cluster did not list its brokers when last asked, and ``throttled`` whether a quota delayed the
-    probe.
+    ``connection_failure`` is the result of the last cold connection to the broker (None: it answered), and
+    ``connection_fault`` the agent's own fault that caused it. ``is_login_refused``: whether the broker
+    refuses the agent's login; ``is_login_invalid``: whether every broker that was asked does.
+    ``is_throttled``: whether a quota delayed the probe.
     """
-    if code != _TIMED_OUT:
-        return code
-    if connection_failure and connection_failure.is_security_failure:
-        return connection_failure.value.upper()
-    if unreachable_reason == AUTHENTICATION_FAILED:
-        return AUTHENTICATION_FAILED.upper()
-    return "THROTTLED" if throttled else code
+
+    connection_failure: ConnectionFailure | None = None
+    connection_fault: AgentFault | None = None
+    is_login_refused: bool = False
+    is_login_invalid: bool = False
+    is_throttled: bool = False
+
+
+def explain_timeout(code: str, evidence: TimeoutEvidence) -> ProbeFailure:
+    """Return the code, or a more specific one if the evidence has it, and whether the agent is at fault.
+
+    A broker whose cold connections fail for a reason of its own is not excused by anything else.
+    """
+    failure = evidence.connection_failure
+    if failure and evidence.connection_fault:
+        specific = CLOCK_STEPPED if evidence.connection_fault is AgentFault.CLOCK else failure.value.upper()
+        return ProbeFailure(specific, evidence.connection_fault)
+    if failure and failure.is_security_failure:
+        return ProbeFailure(failure.value.upper())
+    if failure:
+        return ProbeFailure(code)
+    if evidence.is_login_refused:
+        return ProbeFailure(AUTHENTICATION, AgentFault.CREDENTIALS if evidence.is_login_invalid else None)
+    return ProbeFailure(THROTTLED, AgentFault.QUOTA) if evidence.is_throttled else ProbeFailure(code)

@@ -1,7 +1,7 @@
 """The agent's Prometheus metrics. Names and labels are stable: docs/operations/metrics.md lists them."""
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from datetime import datetime, timedelta
 from functools import partial
 from math import nan
@@ -9,6 +9,7 @@ from math import nan
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from fleetgauge_core.contract import BrokerPulse, ProbeMinute, ProbePulse
+from fleetgauge_core.contract.failure_codes import AgentFault
 from fleetgauge_core.slo.quantile import quantile
 from fleetgauge_probes.agent.latency_histogram import LatencyHistograms
 from fleetgauge_probes.agent.spool import SpoolState
@@ -41,7 +42,7 @@ class AgentMetrics:
         )
         self._excluded = counter(
             "fleetgauge_agent_probes_left_out_total",
-            "Probes of closed minutes excluded because the agent sent them late or paused meanwhile.",
+            "Probes of closed minutes excluded as they measured the agent: late, paused, or its own fault.",
             ("cluster",),
         )
         self._pending_actions = gauge(
@@ -77,6 +78,11 @@ class AgentMetrics:
         self._unreachable = gauge(
             "fleetgauge_agent_cluster_unreachable",
             "1 while a cluster does not list its brokers, by reason.",
+            ("cluster", "reason"),
+        )
+        self._agent_faults = gauge(
+            "fleetgauge_agent_own_faults",
+            "1 while brokers of a cluster are not measured for a reason of the agent's own.",
             ("cluster", "reason"),
         )
         self._paused = counter(
@@ -207,6 +213,12 @@ class AgentMetrics:
         self._excluded.labels(cluster_id).inc(excluded_probes)
         self._pending_actions.labels(cluster_id).set(pending_topic_actions)
 
+    def record_agent_faults(self, cluster_id: str, faults: Set[AgentFault]) -> None:
+        """Set the agent's own faults for which brokers of a cluster are not measured."""
+        self._agent_faults.remove_by_labels({"cluster": cluster_id})
+        for fault in faults:
+            self._agent_faults.labels(cluster_id, fault.value).set(1)
+
     def record_connections(
         self,
         cluster_id: str,
@@ -234,6 +246,7 @@ class AgentMetrics:
             self._pulse_timestamp,
             self._brokers,
             self._unreachable,
+            self._agent_faults,
             self._bootstrap_duration,
             *self._broker_metrics,
         ):

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from fleetgauge_core.contract import Leg, ProbeMinute
 from fleetgauge_core.slo.quantile import quantile
-from fleetgauge_probes.agent.probe_tracker import MinuteTally
+from fleetgauge_probes.agent.minute_tally import MinuteTally
 
 
 @dataclass(frozen=True, slots=True)

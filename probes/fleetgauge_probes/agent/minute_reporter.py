@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from fleetgauge_core.contract import ProbeMinute
 from fleetgauge_probes.agent.cluster_state import BrokerLeg, ClusterState
 from fleetgauge_probes.agent.minute import AgentIdentity, ProbeTarget, build_probe_minute
-from fleetgauge_probes.agent.probe_tracker import MinuteTally
+from fleetgauge_probes.agent.minute_tally import MinuteTally
 from fleetgauge_probes.agent.schedule import TOO_LATE_NS, MinuteClock
 
 #: Each round reports the open minutes of one in so many legs, so that no round takes long.
@@ -33,7 +33,7 @@ class MinuteReporter:
         records: list[ProbeMinute] = []
         for broker_leg in state.iterate_locked(legs):
             tracker = state.trackers[broker_leg]
-            tracker.expire_overdue(now_ns)
+            tracker.expire_overdue(now_ns, state.review_fetches(broker_leg, now_ns))
             if len(records) < _MAX_CLOSED:
                 records += [
                     self._close_minute(broker_leg, minute, now_ns)

@@ -43,6 +43,13 @@ class ProbeReceiver:
             received_ns = self._uptime_ns()
             if record:
                 self.record_receipt(record.value, received_ns)
+                with self._state.lock:
+                    self._state.record_fetch(record.partition, received_ns, None)
+
+    def record_error(self, partition: int, code: str) -> None:
+        """Record that the consumer cannot read a partition."""
+        with self._state.lock:
+            self._state.record_fetch(partition, self._uptime_ns(), code)
 
     def record_receipt(self, payload: bytes, received_ns: int) -> None:
         """Record a message; messages of other agents are ignored."""

@@ -11,7 +11,6 @@ from fleetgauge_core.contract import Leg
 from fleetgauge_core.fleet import ClusterAccess
 from fleetgauge_core.kafka import LeaderAndEpoch, ProbeProducer
 from fleetgauge_probes.agent.cluster_state import BrokerLeg, ClusterState
-from fleetgauge_probes.agent.failure_code import classify_failure
 from fleetgauge_probes.agent.leader_eligibility import LeaderEligibility
 from fleetgauge_probes.agent.payload import ProbeKey, encode_payload
 from fleetgauge_probes.agent.schedule import MinuteClock
@@ -50,9 +49,10 @@ class ProbeSender:
         self._record_sequences = record_sequences
         self._uptime_ns = uptime_ns
         self._probe_sequences: dict[BrokerLeg, int] = {}
+        throttled = {leg: partial(self.record_throttling, leg) for leg in Leg}
         self._producers = {
-            Leg.CLIENT: ProbeProducer(access, TOPIC, "all", self.record_throttling),
-            Leg.LEADER: ProbeProducer(access, TOPIC, "1", self.record_throttling, self.record_routes),
+            Leg.CLIENT: ProbeProducer(access, TOPIC, "all", throttled[Leg.CLIENT]),
+            Leg.LEADER: ProbeProducer(access, TOPIC, "1", throttled[Leg.LEADER], self.record_routes),
         }
 
     def start(self) -> None:
@@ -123,25 +123,22 @@ class ProbeSender:
         return _DueProbe(broker_leg, sequence, state.homes[slot.broker_id])
 
     def record_delivery(
-        self, broker_leg: BrokerLeg, sequence: int, reported_ns: int, failure: str | None
+        self, broker_leg: BrokerLeg, sequence: int, reported_ns: int, code: str | None
     ) -> None:
-        """Record a delivery report; ``failure`` is the producer's code, None for an acknowledgement."""
+        """Record a delivery report; ``code`` is the producer's, None for an acknowledgement."""
         state = self._state
-        broker_id = broker_leg.broker_id
         with state.lock:
-            if failure:
-                failure = classify_failure(
-                    failure,
-                    state.connections.latest_failure(broker_id),
-                    state.unreachable_reason,
-                    state.throttles.has_delayed(broker_id, reported_ns),
-                )
+            if code is None:
+                state.record_acceptance(broker_leg, reported_ns)
+                failure = None
+            else:
+                failure = state.explain_failure(broker_leg, code, reported_ns)
             state.trackers[broker_leg].record_delivery(sequence, reported_ns, failure)
 
-    def record_throttling(self, broker_id: int, seconds: float) -> None:
-        """Record that a broker throttles a producer from now on."""
+    def record_throttling(self, leg: Leg, broker_id: int, seconds: float) -> None:
+        """Record that a broker throttles a leg's producer, or its consumer, from now on."""
         with self._state.lock:
-            self._state.throttles.record(broker_id, self._uptime_ns(), seconds)
+            self._state.throttles.record(broker_id, leg, self._uptime_ns(), seconds)
 
     def record_routes(self, at_ns: int, routes: Mapping[int, LeaderAndEpoch]) -> None:
         """Record where the leader leg's producer sends each partition; called every second by its thread."""

@@ -4,117 +4,78 @@ A probe is *outstanding* until it is *decided*: a success, a failure with a code
 turned out not to have been due. All times are uptimes in nanoseconds given by the caller; the tracker has no
 clock, no lock and no I/O.
 
-Probes that measure this process instead of the broker do not count: a probe is excluded from tallies and
-pulses, whatever its outcome, if a large part of its lifetime was schedule lag or a pause of the process. Its
-lag stays in the tally, so that an agent that is late all the time is visible.
+Probes that measure the agent instead of the broker do not count. A probe is excluded from tallies and
+pulses, whatever its outcome, if a large part of its lifetime was schedule lag, a pause of the process or
+throttling by a quota; if it failed by the agent's own fault; or if it succeeded late because such a fault had
+just ended. Its lag stays in the tally, so that an agent that is late all the time is visible.
 
 Acknowledgements on the leader leg need confirmation. librdkafka follows leadership by itself, so another
 broker may have acknowledged the probe; it counts only if the home led from send to acknowledgement. Each
 acknowledgement therefore waits for the first routing report of the producer that is not older than itself.
 """
 
-from collections import Counter, deque
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections import deque
+from collections.abc import Iterator, Sequence
 
 from fleetgauge_core.contract import Leg, LegPulse
+from fleetgauge_core.contract.failure_codes import (
+    ACK_LATE,
+    NO_REPORT,
+    NOT_LEADING,
+    NOT_RECEIVED,
+    THROTTLED,
+    AgentFault,
+)
 from fleetgauge_core.slo.quantile import quantile
+from fleetgauge_probes.agent.agent_faults import FaultPeriods, ProbeFailure
 from fleetgauge_probes.agent.leader_eligibility import LeaderEligibility
+from fleetgauge_probes.agent.minute_tally import (
+    ACK_DEADLINE_NS,
+    WITHDRAWN,
+    MinuteFacts,
+    MinuteTally,
+    TrackedProbe,
+    measure_latency_us,
+    tally_probes,
+)
 from fleetgauge_probes.agent.process_pauses import ProcessPauses
+from fleetgauge_probes.agent.throttles import QuotaThrottles
 
-ACK_DEADLINE_NS = 5_000_000_000
 RECEIVE_DEADLINE_NS = 10_000_000_000
 #: librdkafka reports time-outs up to a second late, and its routing is read every second.
 REPORT_GRACE_NS = 3_000_000_000
 #: A probe is excluded when lag or pauses take 1/5 of its lifetime or more. For a failed probe that is one
 #: second: no shorter pause can make a healthy probe fail, and none may hide a broker's failure.
 _MIN_OWN_SHARE = 5
-#: Failures of this process: librdkafka's local queue did not accept the probe.
-_OWN_FAILURES = frozenset({"QUEUE_FULL"})
+#: An older probe waits for more than the broker's usual latency.
+_WAITING_NS = 1_000_000_000
 #: The period that a pulse covers.
 WINDOW_NS = 15_000_000_000
 
-NOT_LEADING = "NOT_LEADING"
-ACK_LATE = "ACK_LATE"
-NO_REPORT = "NO_REPORT"
-NOT_RECEIVED = "NOT_RECEIVED"
-#: Decided as not due; only used inside the tracker.
-_WITHDRAWN = "WITHDRAWN"
-
-
-@dataclass(slots=True)
-class _Probe:
-    sequence: int
-    due_ns: int
-    minute: int
-    lag_ns: int
-    leadership_term: int
-    """The number of leadership changes that had been observed when the probe was sent."""
-    acked_ns: int | None = None
-    received_ns: int | None = None
-    decided_ns: int | None = None
-    failure: str | None = None
-
-    @property
-    def was_due(self) -> bool:
-        """Whether the probe is decided and was not withdrawn."""
-        return self.decided_ns is not None and self.failure != _WITHDRAWN
-
-    @property
-    def acked_in_time(self) -> bool:
-        return self.acked_ns is not None and self.acked_ns - self.due_ns <= ACK_DEADLINE_NS
-
-
-@dataclass(frozen=True, slots=True)
-class MinuteTally:
-    """Counts of one minute's decided probes; latencies and lags are ascending and in microseconds.
-
-    ``attempted`` and the counts that add up to it do not include the ``excluded`` probes; ``lag_us`` does.
-    """
-
-    attempted: int
-    excluded: int
-    acknowledged: int
-    received: int
-    ack_us: tuple[int, ...]
-    e2e_us: tuple[int, ...]
-    produce_failures: dict[str, int]
-    consume_failures: dict[str, int]
-    lost: int
-    duplicated: int
-    out_of_order: int
-    lag_us: tuple[int, ...]
-    led_by: tuple[int, ...]
-    leader_epoch: int | None
-
-
-@dataclass(slots=True)
-class _MinuteFacts:
-    """Facts about a minute that its probes do not hold."""
-
-    duplicated: int = 0
-    out_of_order: int = 0
-    led_by: set[int] = field(default_factory=set)
-    leader_epoch: int | None = None
+#: What a probe ends with that only waited too long.
+_LATE_FAILURES = frozenset({ACK_LATE, NOT_RECEIVED})
+_NOT_RECEIVED = ProbeFailure(NOT_RECEIVED)
 
 
 class ProbeTracker:
     """Tracks the probes of one broker on one leg, identified by their sequence."""
 
-    def __init__(self, leg: Leg, broker_id: int, pauses: ProcessPauses) -> None:
+    def __init__(self, leg: Leg, broker_id: int, pauses: ProcessPauses, throttles: QuotaThrottles) -> None:
         """Start without probes and without a known leader; ``broker_id`` is the home broker."""
         self._leg = leg
         self._broker_id = broker_id
         self._pauses = pauses
-        self._probes: dict[int, _Probe] = {}
-        self._minutes: dict[int, _MinuteFacts] = {}
+        self._throttles = throttles
+        self._faults = FaultPeriods()
+        self._probes: dict[int, TrackedProbe] = {}
+        self._minutes: dict[int, MinuteFacts] = {}
         self._leader: int | None = None
         self._epoch: int | None = None
         self._leadership_term = 0
-        self._undecided: dict[int, _Probe] = {}
+        self._undecided: dict[int, TrackedProbe] = {}
         self._unconfirmed: set[int] = set()
         self._highest_received = -1
-        self._recent: deque[_Probe] = deque()
+        self._recent: deque[TrackedProbe] = deque()
         self._last_success_due_ns: int | None = None
 
     @property
@@ -122,18 +83,23 @@ class ProbeTracker:
         """Whether the producer routes to the home broker."""
         return self._leader == self._broker_id
 
+    @property
+    def present_fault(self) -> ProbeFailure | None:
+        """The failure by the agent's own fault for which this leg measures nothing now; None without one."""
+        return self._faults.failure
+
     # Events -------------------------------------------------------------------
 
     def open_minute(self, minute: int) -> None:
         """Open a minute that has a slot, so that it gets a record even if no probe in it was due."""
-        facts = self._minutes.setdefault(minute, _MinuteFacts())
+        facts = self._minutes.setdefault(minute, MinuteFacts())
         if self._leader is not None:
             facts.led_by.add(self._leader)
             facts.leader_epoch = self._epoch
 
     def record_send(self, sequence: int, due_ns: int, sent_ns: int, minute: int) -> None:
         """Record that a due probe was sent in a minute that is open."""
-        probe = _Probe(sequence, due_ns, minute, sent_ns - due_ns, self._leadership_term)
+        probe = TrackedProbe(sequence, due_ns, minute, sent_ns - due_ns, self._leadership_term)
         self._probes[sequence] = self._undecided[sequence] = probe
         self._recent.append(probe)
 
@@ -142,13 +108,13 @@ class ProbeTracker:
         self.record_send(sequence, due_ns, now_ns, minute)
         self._fail(self._probes[sequence], NOT_LEADING, now_ns)
 
-    def record_delivery(self, sequence: int, at_ns: int, failure: str | None) -> None:
+    def record_delivery(self, sequence: int, at_ns: int, failure: ProbeFailure | None) -> None:
         """Record the producer's delivery report; ``failure`` is None for an acknowledgement."""
         probe = self._probes.get(sequence)
         if probe is None or probe.decided_ns is not None:
             return
         if failure is not None:
-            self._fail(probe, failure, at_ns)
+            self._fail(probe, failure.code, at_ns, failure.fault)
             return
         probe.acked_ns = at_ns
         if not probe.acked_in_time:
@@ -189,11 +155,22 @@ class ProbeTracker:
         for sequence in confirmed:
             self._decide_acknowledged(self._probes[sequence], at_ns, eligibility)
 
-    def expire_overdue(self, now_ns: int) -> None:
-        """Decide the probes whose deadline has passed; drop those that left the pulse window."""
+    def record_fault(self, at_ns: int, failure: ProbeFailure) -> None:
+        """Record that probes have been failing by the agent's own fault since ``at_ns``."""
+        self._faults.begin(at_ns, failure)
+
+    def clear_fault(self, at_ns: int) -> None:
+        """Record that from ``at_ns`` on probes fail by the broker's fault, not by the agent's own."""
+        self._faults.end(at_ns, at_ns)
+
+    def expire_overdue(self, now_ns: int, not_received: ProbeFailure = _NOT_RECEIVED) -> None:
+        """Decide the probes whose deadline has passed; drop those that left the pulse window.
+
+        ``not_received`` is the failure of acknowledged probes that were not received.
+        """
         overdue = [probe for probe in self._undecided.values() if now_ns - probe.due_ns > self._max_age_ns]
         for probe in overdue:
-            self._expire(probe, now_ns)
+            self._expire(probe, now_ns, not_received)
         while (
             self._recent
             and self._recent[0].decided_ns is not None
@@ -219,9 +196,16 @@ class ProbeTracker:
     def tally_minute(self, minute: int) -> MinuteTally:
         """Return the counts of an open minute so far; undecided probes are not counted."""
         decided = [probe for probe in self._probes.values() if probe.minute == minute and probe.was_due]
-        counted = [probe for probe in decided if self._measures_broker(probe)]
+        exclusions = [(probe, self._find_exclusion(probe)) for probe in decided]
+        counted = [probe for probe, exclusion in exclusions if exclusion is None]
         lag_us = tuple(sorted(max(0, probe.lag_ns // 1000) for probe in decided))
-        return _tally(self._leg, counted, len(decided) - len(counted), lag_us, self._minutes[minute])
+        tally = tally_probes(self._leg, counted, len(decided) - len(counted), lag_us, self._minutes[minute])
+        for probe, code in exclusions:
+            if code:
+                is_lost = self._leg is Leg.CLIENT and probe.acked_in_time and probe.failure is not None
+                failures = tally.consume_failures if is_lost else tally.produce_failures
+                failures[code] = failures.get(code, 0) + 1
+        return tally
 
     def close_minute(self, minute: int) -> MinuteTally:
         """Return a minute's final counts and drop its probes; undecided ones are not counted."""
@@ -231,18 +215,22 @@ class ProbeTracker:
         for sequence in sequences:
             probe = self._probes.pop(sequence)
             if probe.decided_ns is None:
-                self._fail(probe, _WITHDRAWN, probe.due_ns)
+                self._fail(probe, WITHDRAWN, probe.due_ns)
         return closed
 
-    def build_pulse(self, now_ns: int) -> LegPulse:
-        """Return counts and latency quantiles of the last WINDOW_NS."""
+    def build_pulse(self, now_ns: int, login_fault: AgentFault | None = None) -> LegPulse:
+        """Return counts and latency quantiles of the last WINDOW_NS.
+
+        ``login_fault`` explains probes that are outstanding, as no broker lets the agent log in.
+        """
         since = now_ns - WINDOW_NS
-        probes = [probe for probe in self._recent if probe.failure != _WITHDRAWN]
-        decided = [
-            probe
+        probes = [probe for probe in self._recent if probe.failure != WITHDRAWN]
+        recent = [
+            (probe, self._find_exclusion(probe))
             for probe in probes
-            if probe.decided_ns is not None and probe.decided_ns > since and self._measures_broker(probe)
+            if probe.decided_ns is not None and probe.decided_ns > since
         ]
+        decided = [probe for probe, exclusion in recent if exclusion is None]
         outstanding = [probe for probe in probes if probe.decided_ns is None]
         latencies = sorted(self._success_latency_us(probe) for probe in decided if probe.failure is None)
         oldest = min((probe.due_ns for probe in outstanding), default=None)
@@ -256,6 +244,8 @@ class ProbeTracker:
             success_age_ms=_age_ms(self._last_success_due_ns, now_ns),
             p50_us=quantile(50, latencies),
             p99_us=quantile(99, latencies),
+            agent_fault=self._find_fault([exclusion for _, exclusion in recent])
+            or (login_fault if oldest is not None and now_ns - oldest > _WAITING_NS else None),
         )
 
     # Decisions ----------------------------------------------------------------
@@ -265,91 +255,89 @@ class ProbeTracker:
         deadline = RECEIVE_DEADLINE_NS if self._leg is Leg.CLIENT else ACK_DEADLINE_NS
         return deadline + REPORT_GRACE_NS
 
-    def _decide_acknowledged(self, probe: _Probe, at_ns: int, eligibility: LeaderEligibility) -> None:
+    def _decide_acknowledged(self, probe: TrackedProbe, at_ns: int, eligibility: LeaderEligibility) -> None:
         if eligibility is LeaderEligibility.LEADING and probe.leadership_term == self._leadership_term:
             self._succeed(probe, at_ns)
         elif eligibility is LeaderEligibility.UNHEALTHY:
             self._fail(probe, NOT_LEADING, at_ns)
         else:
-            self._fail(probe, _WITHDRAWN, at_ns)
+            self._fail(probe, WITHDRAWN, at_ns)
 
-    def _expire(self, probe: _Probe, now_ns: int) -> None:
+    def _expire(self, probe: TrackedProbe, now_ns: int, not_received: ProbeFailure = _NOT_RECEIVED) -> None:
         if not probe.acked_in_time:
             self._fail(probe, NO_REPORT, now_ns)
         elif self._leg is Leg.CLIENT:
-            self._fail(probe, NOT_RECEIVED, now_ns)
+            self._fail(probe, not_received.code, now_ns, not_received.fault)
         else:
             # Acknowledged, but no routing was reported since: the last reported routing decides.
             eligibility = LeaderEligibility.LEADING if self.leads else LeaderEligibility.EXCUSED
             self._decide_acknowledged(probe, now_ns, eligibility)
 
-    def _succeed(self, probe: _Probe, at_ns: int) -> None:
+    def _succeed(self, probe: TrackedProbe, at_ns: int) -> None:
         self._decide(probe, at_ns)
         self._last_success_due_ns = max(probe.due_ns, self._last_success_due_ns or probe.due_ns)
+        self._faults.end(at_ns, probe.due_ns)
 
-    def _fail(self, probe: _Probe, code: str, at_ns: int) -> None:
+    def _fail(self, probe: TrackedProbe, code: str, at_ns: int, fault: AgentFault | None = None) -> None:
         self._decide(probe, at_ns)
-        probe.failure = code
+        probe.failure, probe.fault = code, fault
+        if fault:
+            self._faults.begin(probe.due_ns, ProbeFailure(code, fault))
+        elif code not in (WITHDRAWN, *_LATE_FAILURES):
+            # The broker fails by itself, so nothing excuses what comes late from now on.
+            self._faults.end(probe.due_ns, probe.due_ns)
 
-    def _decide(self, probe: _Probe, at_ns: int) -> None:
+    def _decide(self, probe: TrackedProbe, at_ns: int) -> None:
         probe.decided_ns = at_ns
         del self._undecided[probe.sequence]
         self._unconfirmed.discard(probe.sequence)
 
-    def _measures_broker(self, probe: _Probe) -> bool:
-        """Return whether a decided probe measures the broker rather than this process."""
-        if probe.failure in _OWN_FAILURES:
-            return False
-        end_ns = self._end_ns(probe)
-        lag_ns = probe.lag_ns if probe.lag_ns >= self._pauses.min_pause_ns else 0
-        own_ns = max(lag_ns, self._pauses.measure_paused_ns(probe.due_ns, end_ns))
-        return own_ns == 0 or own_ns * _MIN_OWN_SHARE < end_ns - probe.due_ns
+    def _find_exclusion(self, probe: TrackedProbe) -> str | None:
+        """Return None if a decided probe measures the broker; else why not.
 
-    def _end_ns(self, probe: _Probe) -> int:
+        That is the code of the agent's own fault, or an empty string if this process did not run.
+        """
+        if probe.fault:
+            return probe.failure
+        end_ns = self._end_ns(probe)
+        lifetime_ns = end_ns - probe.due_ns
+        lag_ns = probe.lag_ns if probe.lag_ns >= self._pauses.min_pause_ns else 0
+        if _is_large(max(lag_ns, self._pauses.measure_paused_ns(probe.due_ns, end_ns)), lifetime_ns):
+            return ""
+        broker_id = self._broker_id if self._leader is None else self._leader
+        throttled_ns = self._throttles.measure_throttled_ns(broker_id, self._leg, probe.due_ns, end_ns)
+        if _is_large(throttled_ns, lifetime_ns):
+            return THROTTLED
+        if probe.failure is None or probe.failure in _LATE_FAILURES:
+            fault_ns, code = self._faults.measure(probe.due_ns, end_ns)
+            if _is_large(fault_ns, lifetime_ns):
+                return code if probe.failure else ""
+        return None
+
+    def _find_fault(self, latest_exclusions: Sequence[str | None]) -> AgentFault | None:
+        """Return the agent's own fault for which this leg measures nothing now."""
+        if self._faults.failure:
+            return self._faults.failure.fault
+        is_throttled = bool(latest_exclusions) and latest_exclusions[-1] == THROTTLED
+        return AgentFault.QUOTA if is_throttled else None
+
+    def _end_ns(self, probe: TrackedProbe) -> int:
         """Return when a decided probe ended: a leader-leg success ends before it is confirmed."""
         if probe.failure is None and self._leg is Leg.LEADER:
             return probe.acked_ns or 0
         return probe.decided_ns or 0
 
-    def _success_latency_us(self, probe: _Probe) -> int:
+    def _success_latency_us(self, probe: TrackedProbe) -> int:
         end_ns = probe.acked_ns if self._leg is Leg.LEADER else probe.received_ns
-        return _latency_us(probe, end_ns)
+        return measure_latency_us(probe, end_ns)
 
-    def _has_left_window(self, probe: _Probe, now_ns: int) -> bool:
+    def _has_left_window(self, probe: TrackedProbe, now_ns: int) -> bool:
         return probe.due_ns <= now_ns - WINDOW_NS and (probe.decided_ns or 0) <= now_ns - WINDOW_NS
 
 
-def _latency_us(probe: _Probe, end_ns: int | None) -> int:
-    return max(0, ((end_ns or 0) - probe.due_ns) // 1000)
-
-
-def _tally(
-    leg: Leg, probes: list[_Probe], excluded: int, lag_us: tuple[int, ...], facts: _MinuteFacts
-) -> MinuteTally:
-    """Count probes; a client probe may be acknowledged and still fail, a leader probe may not."""
-    successes = [probe for probe in probes if probe.failure is None]
-    acknowledged = [probe for probe in probes if probe.acked_in_time] if leg is Leg.CLIENT else successes
-    not_received = [probe for probe in probes if probe.failure == NOT_RECEIVED]
-    return MinuteTally(
-        attempted=len(probes),
-        excluded=excluded,
-        acknowledged=len(acknowledged),
-        received=sum(probe.received_ns is not None for probe in probes) if leg is Leg.CLIENT else 0,
-        ack_us=tuple(sorted(_latency_us(probe, probe.acked_ns) for probe in acknowledged)),
-        e2e_us=tuple(sorted(_latency_us(probe, probe.received_ns) for probe in successes))
-        if leg is Leg.CLIENT
-        else (),
-        produce_failures=dict(
-            Counter(probe.failure for probe in probes if probe.failure and probe.failure != NOT_RECEIVED)
-        ),
-        consume_failures={NOT_RECEIVED: len(not_received)} if not_received else {},
-        lost=len(not_received),
-        duplicated=facts.duplicated,
-        out_of_order=facts.out_of_order,
-        lag_us=lag_us,
-        led_by=tuple(sorted(facts.led_by)),
-        leader_epoch=facts.leader_epoch,
-    )
+def _is_large(own_ns: int, lifetime_ns: int) -> bool:
+    """Return whether so much of a probe's lifetime makes it a measurement of the agent."""
+    return own_ns > 0 and own_ns * _MIN_OWN_SHARE >= lifetime_ns
 
 
 def _age_ms(at_ns: int | None, now_ns: int) -> int | None:

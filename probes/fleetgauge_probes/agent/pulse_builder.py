@@ -71,7 +71,7 @@ class PulseBuilder:
             answer_age_ms=(now_ns - connection.at_ns) // 1_000_000 if connection else None,
             answer_us=connection.total_us if connection else None,
             legs=tuple(
-                state.trackers[BrokerLeg(broker_id, leg)].build_pulse(now_ns)
+                state.trackers[BrokerLeg(broker_id, leg)].build_pulse(now_ns, state.login_fault(broker_id))
                 for leg in Leg
                 if BrokerLeg(broker_id, leg) in state.trackers
             ),
@@ -82,6 +82,7 @@ class PulseBuilder:
             requests_waiting=counters.queued_requests if counters else None,
             stalled_ms=state.progress.stalled_ms(broker_id, now_ns),
             offline_dirs=counters.offline_log_dirs if counters else None,
+            connection_fault=state.connections.latest_fault(broker_id),
         )
 
 

@@ -5,7 +5,14 @@ import threading
 from collections.abc import Callable
 
 from fleetgauge_core.fleet import ClusterAccess
-from fleetgauge_core.kafka import KafkaSecurityError, KafkaUnavailableError, read_broker_registry
+from fleetgauge_core.kafka import (
+    AUTHENTICATION_FAILED,
+    KafkaSecurityError,
+    KafkaUnavailableError,
+    LoginSurvey,
+    read_broker_registry,
+    survey_logins,
+)
 from fleetgauge_probes.agent.cluster_state import ClusterState
 
 _log = logging.getLogger("fleetgauge.probe")
@@ -46,8 +53,9 @@ class RegistrationLoop:
             if error.reason != state.unreachable_reason:
                 _log.warning("%s: %s", state.cluster.id, error)
             state.unreachable_reason = error.reason
+            state.logins = self._survey_logins(error.reason)
             return _INTERVAL_S if isinstance(error, KafkaSecurityError) else _RETRY_S
-        state.unreachable_reason = None
+        state.unreachable_reason, state.logins = None, LoginSurvey()
         with state.lock:
             state.kafka_cluster_uuid = registry.kafka_cluster_uuid
             state.registered = {
@@ -56,3 +64,14 @@ class RegistrationLoop:
                 if broker_id not in state.cluster.retired
             }
         return _INTERVAL_S
+
+    def _survey_logins(self, reason: str) -> LoginSurvey:
+        """Return which of the known brokers refuse the agent's login, if that is why none was listed."""
+        if reason != AUTHENTICATION_FAILED:
+            return LoginSurvey()
+        with self._state.lock:
+            registered = dict(self._state.registered)
+        try:
+            return survey_logins(self._access, registered)
+        except KafkaUnavailableError:
+            return self._state.logins

@@ -125,6 +125,7 @@ class ReportPublisher:
                 report.pending_topic_actions,
                 report.unreachable_reason,
             )
+            self._metrics.record_agent_faults(report.cluster_id, report.agent_faults)
             self._metrics.record_throttling(report.cluster_id, report.throttled_s)
             self._metrics.record_connections(
                 report.cluster_id, report.connection_outcomes, report.certificate_expiries

@@ -4,7 +4,13 @@ import logging
 import threading
 from collections.abc import Callable, Mapping, Set
 
-from fleetgauge_core.kafka import ClusterAdmin, KafkaUnavailableError
+from fleetgauge_core.contract.failure_codes import AgentFault
+from fleetgauge_core.kafka import (
+    ClusterAdmin,
+    KafkaRequestRejectedError,
+    KafkaUnavailableError,
+    TopicMetadata,
+)
 from fleetgauge_core.metadata import PartitionMetadata
 from fleetgauge_probes.agent.cluster_state import ClusterState
 from fleetgauge_probes.agent.demotions import DemotionCache
@@ -53,7 +59,7 @@ class TopicObserver:
                 _log.info("%s: %s", self._state.cluster.id, error)
 
     def _observe(self) -> None:
-        topic = self._admin.describe_topic(TOPIC)
+        topic = self._describe_topic()
         if topic:
             self._demotions.refresh(self._find_brokers_without_home(topic.partitions), self._uptime_ns())
         now_ns = self._uptime_ns()
@@ -78,6 +84,18 @@ class TopicObserver:
             state.cluster, homes, responding, topic.partitions if topic else None, now_ns
         )
         self._receiver.follow_topic(topic, self._admin)
+
+    def _describe_topic(self) -> TopicMetadata | None:
+        """Return the topic; None if it does not exist."""
+        try:
+            topic = self._admin.describe_topic(TOPIC)
+        except KafkaUnavailableError as error:
+            is_unauthorized = isinstance(error, KafkaRequestRejectedError)
+            login_fault = AgentFault.CREDENTIALS if self._state.logins.is_invalid else None
+            self._state.topic_fault = AgentFault.RIGHTS if is_unauthorized else login_fault
+            raise
+        self._state.topic_fault = None
+        return topic
 
     def _demoted_brokers(self) -> frozenset[int]:
         return self._demotions.demoted | frozenset(self._state.cluster.demoted)

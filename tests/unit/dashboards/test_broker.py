@@ -123,6 +123,21 @@ def test_failure_reasons_say_where_to_look_and_since_when(lake: LakeFixture) -> 
     assert shown == "No probe failed in this time range."
 
 
+def test_a_failure_of_the_agents_own_is_not_drawn_and_says_what_to_do(lake: LakeFixture) -> None:
+    rows = lake.context.lake.broker_detail(ORDERS, 2, HOUR)
+    own = [
+        row | {"attempted": 0, "succeeded": 0, "measured": False, "failures": [("INVALID_RECORD", 100)]}
+        for row in rows.to_pylist()
+    ]
+    alone = [own[0] | {"attempted": 100}]
+    model = build_broker_detail(pa.Table.from_pylist([*own[1:], *alone], schema=rows.schema), 2, HOUR)
+    assert sum(sum(counts) for leg in model.legs for counts in leg.failures.values()) == 100
+    uncounted, counted = model.reasons
+    assert uncounted.meaning.startswith("not measured: the probe topic is missing, or its settings reject")
+    assert counted.meaning == "this broker refused while others accepted"
+    assert sum(counted.failed_probes.values()) == 100
+
+
 def test_failures_in_an_unmeasured_minute_are_drawn(lake: LakeFixture) -> None:
     rows = lake.context.lake.broker_detail(ORDERS, 2, HOUR)
     few = [row | {"measured": False} for row in rows.to_pylist()]

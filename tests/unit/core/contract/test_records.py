@@ -110,9 +110,20 @@ def test_a_decoded_pulse_equals_the_encoded_pulse(pulse: ProbePulse) -> None:
 
 @given(PULSES)
 def test_fields_that_an_earlier_pulse_version_lacks_are_none(pulse: ProbePulse) -> None:
-    version_2, version_1 = (
+    version_3, version_2, version_1 = (
         ProbePulse.decode(schema.encode(asdict(pulse))) for schema in EARLIER_PROBE_PULSES
     )
+    legs_without_faults = [
+        tuple(replace(leg, agent_fault=None) for leg in broker.legs) for broker in pulse.brokers
+    ]
+    pulse = replace(
+        pulse,
+        brokers=tuple(
+            replace(broker, legs=legs, connection_fault=None)
+            for broker, legs in zip(pulse.brokers, legs_without_faults, strict=True)
+        ),
+    )
+    assert version_3 == pulse
     missing = {"requests_waiting": None, "stalled_ms": None, "offline_dirs": None}
     assert version_2 == replace(pulse, brokers=tuple(replace(broker, **missing) for broker in pulse.brokers))
     missing |= {"dns_us": None, "connect_us": None, "tls_us": None, "silence": None}

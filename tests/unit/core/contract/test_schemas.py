@@ -41,9 +41,10 @@ def test_a_schema_lists_the_fields_of_its_record_in_order(
     ("schema", "fingerprint"),
     [
         (PROBE_MINUTE, "72efb2cf5248ecec"),
-        (EARLIER_PROBE_PULSES[1], "95fbc8cbdfe633c3"),
-        (EARLIER_PROBE_PULSES[0], "1e58eb6ae52cd798"),
-        (PROBE_PULSE, "3385f3f65ef22b7c"),
+        (EARLIER_PROBE_PULSES[2], "95fbc8cbdfe633c3"),
+        (EARLIER_PROBE_PULSES[1], "1e58eb6ae52cd798"),
+        (EARLIER_PROBE_PULSES[0], "3385f3f65ef22b7c"),
+        (PROBE_PULSE, "f2dd9a3c13d943cc"),
         (HEALTH_EVENT, "ade86eae3b83a3b9"),
     ],
 )

@@ -13,7 +13,7 @@ from fleetgauge_core.fleet import Notifier
 from fleetgauge_dashboards.links import AlertsView, parse_view
 from fleetgauge_operations.notify.notification import Notification
 from fleetgauge_operations.notify.receivers import Receiver
-from fleetgauge_operations.watch.message_format import FindingFormat
+from fleetgauge_operations.watch.message_format import FindingFormat, summarize_finding
 from tests.unit.operations.watch.sample_findings import BROKER, NOON, PATH, cleared, opened
 
 DOWN, RECOVERED = opened(), cleared()
@@ -66,6 +66,26 @@ def test_a_webhook_is_sent_the_whole_finding() -> None:
     assert (fired["severity"], fired["page"]) == ("page", PAGE)
     assert fired["runbook"] == "docs/runbooks/broker-down.md"
     assert json.loads(json.dumps(fired)) == fired
+
+
+def test_a_vantage_with_a_fault_of_its_own_says_which_and_what_to_do() -> None:
+    subject = FindingSubject("orders", HealthCondition.VANTAGE_ILL, vantage="zone-a")
+    evidence = {"vantage": "zone-a", "brokers": [1, 2], "agent_fault": "rights"}
+    opened_finding = build_finding(subject, HealthState.HEALTHY, HealthState.VANTAGE_ILL, NOON, evidence)
+    closed_finding = build_finding(subject, HealthState.VANTAGE_ILL, HealthState.HEALTHY, NOON, evidence)
+    summary = (
+        "orders: vantage zone-a does not measure brokers 1, 2: the agent lacks a permission; "
+        "grant what `fleetgauge probe acls` prints"
+    )
+    for kind in ("webhook", "alertmanager"):
+        assert summary in json.dumps(format_finding(opened_finding, kind))
+    assert summarize_finding(opened_finding) == summary
+    assert summarize_finding(closed_finding) == "orders: vantage zone-a measures its brokers again"
+    assert FORMAT.build_notification(opened_finding).severity == "ticket"
+    of_another_version = build_finding(
+        subject, HealthState.HEALTHY, HealthState.VANTAGE_ILL, NOON, evidence | {"agent_fault": "next year"}
+    )
+    assert "a fault of its agent, its host or its network" in summarize_finding(of_another_version)
 
 
 def test_a_slack_message_has_the_summary_and_links() -> None:

@@ -10,10 +10,17 @@ import pytest
 
 from fleetgauge_core.contract import Leg
 from fleetgauge_core.fleet import Cluster
-from fleetgauge_core.kafka import ConnectionMeasurement, ConsumerRecord, EndpointResponse, TopicMetadata
+from fleetgauge_core.kafka import (
+    ConnectionFailure,
+    ConnectionMeasurement,
+    ConsumerRecord,
+    EndpointResponse,
+    TopicMetadata,
+)
 from fleetgauge_core.metadata import BrokerRegistration, PartitionMetadata
 from fleetgauge_probes.agent import probe_sender
 from fleetgauge_probes.agent.cluster_state import BrokerLeg, ClusterState
+from fleetgauge_probes.agent.cold_connections import AttemptTime
 from fleetgauge_probes.agent.minute import AgentIdentity
 from fleetgauge_probes.agent.payload import ProbeKey, decode_payload
 from fleetgauge_probes.agent.probe_sender import ProbeSender
@@ -110,9 +117,17 @@ class ClusterBench:
         """Let brokers respond to a cold connection now."""
         for broker_id in broker_ids:
             broker = self.state.registered[broker_id]
-            self.state.connections.record(
-                broker, ConnectionMeasurement(self.now_ns, None, 100, None, 900, EndpointResponse((4, 3)))
-            )
+            measurement = ConnectionMeasurement(self.now_ns, None, 100, None, 900, EndpointResponse((4, 3)))
+            self.state.connections.record(broker, measurement, self.attempt_time())
+
+    def fail_connection(self, broker_id: int, failure: ConnectionFailure) -> None:
+        """Let a cold connection to a broker fail now."""
+        self.state.connections.record(self.state.registered[broker_id], failure, self.attempt_time())
+
+    def attempt_time(self) -> AttemptTime:
+        """Return the present time, by clocks that agree."""
+        now = self.clock.wall_time(self.now_ns)
+        return AttemptTime(self.now_ns, now, now)
 
     def topic(self, topic_id: str = "first", partitions: int = 3) -> TopicMetadata:
         """Return the probe topic: partition p is the home of broker p + 1, in sync on all brokers."""

@@ -6,8 +6,15 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from fleetgauge_core.contract.failure_codes import AgentFault
 from fleetgauge_core.fleet import ClusterAccess
-from fleetgauge_core.kafka import BrokerRegistry, KafkaSecurityError, KafkaUnavailableError, TopicMetadata
+from fleetgauge_core.kafka import (
+    BrokerRegistry,
+    KafkaSecurityError,
+    KafkaUnavailableError,
+    LoginSurvey,
+    TopicMetadata,
+)
 from fleetgauge_core.metadata import PartitionMetadata
 from fleetgauge_core.runtime.cli import ProcessFailedError
 from fleetgauge_core.runtime.supervision import supervise_process
@@ -22,7 +29,7 @@ DEADLINE_S = 10
 
 
 class FakeKafkaReader(FakeReader):
-    def __init__(self, *_: object) -> None:
+    def __init__(self, *_: object, **__: object) -> None:
         super().__init__()
 
     def start(self) -> None:
@@ -71,6 +78,7 @@ def bench(monkeypatch: pytest.MonkeyPatch) -> ClusterBench:
     monkeypatch.setattr(cluster_probe, "ClusterAdmin", FakeAdmin)
     monkeypatch.setattr(Reconciler, "reconcile", lambda *_: None)
     monkeypatch.setattr(ColdBootstrapLoop, "run", lambda _, shutdown, **__: shutdown.wait())
+    monkeypatch.setattr(registration, "survey_logins", lambda _, brokers: LoginSurvey(frozenset(brokers)))
     monkeypatch.setattr(registration, "_INTERVAL_S", 0.01)
     monkeypatch.setattr(registration, "_RETRY_S", 0.01)
     return ClusterBench(monkeypatch, retired=[3], metrics={"2": "http://{host}:7071/metrics"})
@@ -128,6 +136,16 @@ def test_an_unreachable_cluster_is_reported_with_its_reason_until_it_responds(
     registry.error = None
     wait_until(lambda: probe.collect_report().unreachable_reason is None)
     wait_until(lambda: probe.broker_ids() == (1, 2))
+
+
+def test_a_login_that_every_broker_refuses_is_the_agents_fault_until_one_accepts_it(
+    probe: ClusterProbe, registry: FakeRegistry
+) -> None:
+    probe.start()
+    wait_until(lambda: probe.broker_ids() == (1, 2))
+    assert probe.collect_report().agent_faults == frozenset()
+    registry.error = KafkaSecurityError("rejected", "authentication")
+    wait_until(lambda: probe.collect_report().agent_faults == {AgentFault.CREDENTIALS})
 
 
 def test_counters_of_an_exporter_appear_in_the_pulse(probe: ClusterProbe) -> None:

@@ -1,15 +1,18 @@
 import logging
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from fleetgauge_core.contract.failure_codes import AgentFault
 from fleetgauge_core.kafka import ConnectionFailure, ConnectionMeasurement, EndpointResponse
 from fleetgauge_core.metadata import BrokerRegistration
-from fleetgauge_probes.agent.cold_connections import ColdConnectionTracker
+from fleetgauge_probes.agent.cold_connections import AttemptTime, ColdConnectionTracker
 from fleetgauge_probes.agent.process_pauses import ProcessPauses
 
 SECOND_NS = 1_000_000_000
 EXPIRY = datetime(2026, 6, 1, tzinfo=UTC)
+NOW = datetime(2026, 3, 2, 12, tzinfo=UTC)
+AT = AttemptTime(SECOND_NS, NOW, NOW)
 BROKER = BrokerRegistration(2, "kafka-2", 9093, "z1", fenced=False)
 
 
@@ -35,7 +38,7 @@ def test_a_response_is_valid_for_three_seconds(
     assert not connections.is_responding(2, 0)
     for at_ns in range(0, 14 * SECOND_NS, SECOND_NS // 20):
         pauses.record_heartbeat(at_ns)
-    connections.record(BROKER, measurement(10))
+    connections.record(BROKER, measurement(10), AT)
     assert connections.is_responding(2, 10 * SECOND_NS)
     assert connections.is_responding(2, 13 * SECOND_NS - 1)
     assert not connections.is_responding(2, 13 * SECOND_NS)
@@ -45,7 +48,7 @@ def test_a_response_does_not_expire_during_a_process_pause(
     connections: ColdConnectionTracker, pauses: ProcessPauses
 ) -> None:
     pauses.record_heartbeat(10 * SECOND_NS)
-    connections.record(BROKER, measurement(10))
+    connections.record(BROKER, measurement(10), AT)
     pauses.record_heartbeat(20 * SECOND_NS)
     assert connections.is_responding(2, 20 * SECOND_NS)
 
@@ -53,7 +56,7 @@ def test_a_response_does_not_expire_during_a_process_pause(
 def test_attempts_are_counted_by_outcome_and_drained_once(connections: ColdConnectionTracker) -> None:
     no_response, expired = ConnectionFailure.NO_RESPONSE, ConnectionFailure.CERTIFICATE_EXPIRED
     for result in (measurement(1), no_response, no_response, expired, measurement(5)):
-        connections.record(BROKER, result)
+        connections.record(BROKER, result, AT)
     assert connections.drain_outcomes() == {
         (2, "answered"): 2,
         (2, "mute"): 2,
@@ -64,9 +67,9 @@ def test_attempts_are_counted_by_outcome_and_drained_once(connections: ColdConne
 
 def test_a_failure_is_kept_until_the_next_success(connections: ColdConnectionTracker) -> None:
     assert connections.latest_failure(2) is None
-    connections.record(BROKER, ConnectionFailure.CONNECTION_REFUSED)
+    connections.record(BROKER, ConnectionFailure.CONNECTION_REFUSED, AT)
     assert connections.latest_failure(2) is ConnectionFailure.CONNECTION_REFUSED
-    connections.record(BROKER, measurement(1))
+    connections.record(BROKER, measurement(1), AT)
     assert connections.latest_failure(2) is None
 
 
@@ -76,7 +79,7 @@ def test_only_changes_of_the_result_are_logged(
     caplog.set_level(logging.INFO)
     no_response, refused = ConnectionFailure.NO_RESPONSE, ConnectionFailure.CONNECTION_REFUSED
     for result in (measurement(1), no_response, no_response, refused, measurement(5), measurement(6)):
-        connections.record(BROKER, result)
+        connections.record(BROKER, result, AT)
     assert [record.getMessage() for record in caplog.records] == [
         f"orders: broker 2 at kafka-2:9093: {no_response.description}",
         f"orders: broker 2 at kafka-2:9093: {refused.description}",
@@ -87,7 +90,61 @@ def test_only_changes_of_the_result_are_logged(
 def test_certificate_expiries_cover_requested_brokers_with_a_certificate(
     connections: ColdConnectionTracker,
 ) -> None:
-    connections.record(BROKER, measurement(1, EXPIRY))
-    connections.record(BrokerRegistration(3, "kafka-3", 9092, None, fenced=False), measurement(1))
+    connections.record(BROKER, measurement(1, EXPIRY), AT)
+    connections.record(BrokerRegistration(3, "kafka-3", 9092, None, fenced=False), measurement(1), AT)
     assert connections.certificate_expiries({2, 3}) == {2: EXPIRY}
     assert connections.certificate_expiries({3}) == {}
+
+
+# Faults of the agent's own ---------------------------------------------------------
+
+OTHER = BrokerRegistration(3, "kafka-3", 9093, "z1", fenced=False)
+REJECTED = ConnectionFailure.CLIENT_CERTIFICATE_REJECTED
+
+
+def test_a_host_without_resources_is_the_agents_fault(connections: ColdConnectionTracker) -> None:
+    connections.record(BROKER, ConnectionFailure.OWN_RESOURCES, AT)
+    assert connections.latest_fault(2) is AgentFault.HOST
+    connections.record(BROKER, measurement(1), AT)
+    assert connections.latest_fault(2) is None
+
+
+def test_a_certificate_that_every_broker_rejects_is_the_agents_fault(
+    connections: ColdConnectionTracker,
+) -> None:
+    for second in range(60):
+        for broker in (BROKER, OTHER):
+            connections.record(broker, REJECTED, AttemptTime(second * SECOND_NS, NOW, NOW))
+            assert connections.latest_fault(broker.broker_id) is AgentFault.CREDENTIALS
+
+
+def test_a_certificate_that_one_broker_alone_rejects_is_the_brokers_fault(
+    connections: ColdConnectionTracker,
+) -> None:
+    for second in range(10):
+        connections.record(OTHER, measurement(second), AttemptTime(second * SECOND_NS, NOW, NOW))
+        connections.record(BROKER, REJECTED, AttemptTime(second * SECOND_NS, NOW, NOW))
+    assert connections.latest_fault(2) is None
+    assert connections.latest_failure(2) is REJECTED
+
+
+@pytest.mark.parametrize(
+    ("step", "agent_time", "fault"),
+    [
+        (timedelta(days=200), NOW, AgentFault.CLOCK),
+        (timedelta(days=-200), NOW, AgentFault.CLOCK),
+        (timedelta(seconds=5), NOW, None),
+        (timedelta(days=1), EXPIRY + timedelta(days=1), None),
+    ],
+)
+def test_a_certificate_that_expires_by_a_step_of_the_clock_is_the_agents_fault(
+    connections: ColdConnectionTracker, step: timedelta, agent_time: datetime, fault: AgentFault | None
+) -> None:
+    connections.record(BROKER, measurement(1, EXPIRY), AT)
+    failure = (
+        ConnectionFailure.CERTIFICATE_EXPIRED
+        if step > timedelta()
+        else ConnectionFailure.CERTIFICATE_UNTRUSTED
+    )
+    connections.record(BROKER, failure, AttemptTime(2 * SECOND_NS, agent_time, agent_time + step))
+    assert connections.latest_fault(2) is fault

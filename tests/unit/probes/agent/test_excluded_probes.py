@@ -3,6 +3,7 @@
 import pytest
 
 from fleetgauge_core.contract import Leg
+from fleetgauge_core.contract.failure_codes import AgentFault
 from tests.unit.probes.agent.tracker_bench import HOME, MS, TrackerBench
 
 
@@ -77,6 +78,6 @@ def test_a_slow_success_counts_if_the_pause_is_a_small_part_of_it(leader: Tracke
 
 def test_a_probe_rejected_by_the_local_queue_is_excluded(client: TrackerBench) -> None:
     client.send(0)
-    client.fail(0, 1, "QUEUE_FULL")
+    client.fail(0, 1, "QUEUE_FULL", AgentFault.HOST)
     tally = client.close_minute()
-    assert (tally.attempted, tally.excluded, tally.produce_failures) == (0, 1, {})
+    assert (tally.attempted, tally.excluded, tally.produce_failures) == (0, 1, {"QUEUE_FULL": 1})

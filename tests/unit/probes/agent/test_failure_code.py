@@ -1,41 +1,56 @@
+from dataclasses import replace
+
 import pytest
 
+from fleetgauge_core.contract.failure_codes import AgentFault
 from fleetgauge_core.kafka import ConnectionFailure
-from fleetgauge_probes.agent.failure_code import classify_failure
+from fleetgauge_probes.agent.agent_faults import ProbeFailure
+from fleetgauge_probes.agent.failure_code import TimeoutEvidence, explain_timeout
+
+LOGIN_INVALID = TimeoutEvidence(is_login_refused=True, is_login_invalid=True)
+TIMED_OUT = ProbeFailure("MSG_TIMED_OUT")
 
 
 @pytest.mark.parametrize(
-    ("code", "connection_failure", "unreachable_reason", "expected"),
+    ("evidence", "expected"),
     [
-        ("MSG_TIMED_OUT", None, None, "MSG_TIMED_OUT"),
-        ("MSG_TIMED_OUT", ConnectionFailure.NO_RESPONSE, None, "MSG_TIMED_OUT"),
-        ("MSG_TIMED_OUT", ConnectionFailure.CERTIFICATE_EXPIRED, None, "CERTIFICATE_EXPIRED"),
-        ("MSG_TIMED_OUT", ConnectionFailure.CERTIFICATE_UNTRUSTED, "authentication", "CERTIFICATE_UNTRUSTED"),
+        (TimeoutEvidence(), TIMED_OUT),
+        (TimeoutEvidence(ConnectionFailure.NO_RESPONSE), TIMED_OUT),
+        (TimeoutEvidence(ConnectionFailure.CERTIFICATE_EXPIRED), ProbeFailure("CERTIFICATE_EXPIRED")),
+        (TimeoutEvidence(ConnectionFailure.TLS_NOT_SUPPORTED), ProbeFailure("NO_TLS")),
         (
-            "MSG_TIMED_OUT",
-            ConnectionFailure.CERTIFICATE_HOSTNAME_MISMATCH,
-            None,
-            "CERTIFICATE_OF_ANOTHER_NAME",
+            TimeoutEvidence(ConnectionFailure.CLIENT_CERTIFICATE_REJECTED),
+            ProbeFailure("OUR_CERTIFICATE_REFUSED"),
         ),
-        ("MSG_TIMED_OUT", None, "authentication", "AUTHENTICATION"),
-        ("MSG_TIMED_OUT", None, "no_answer", "MSG_TIMED_OUT"),
         (
-            "NOT_ENOUGH_REPLICAS",
-            ConnectionFailure.CERTIFICATE_EXPIRED,
-            "authentication",
-            "NOT_ENOUGH_REPLICAS",
+            TimeoutEvidence(ConnectionFailure.CLIENT_CERTIFICATE_REJECTED, AgentFault.CREDENTIALS),
+            ProbeFailure("OUR_CERTIFICATE_REFUSED", AgentFault.CREDENTIALS),
         ),
+        (
+            TimeoutEvidence(ConnectionFailure.OWN_RESOURCES, AgentFault.HOST),
+            ProbeFailure("OWN_RESOURCES", AgentFault.HOST),
+        ),
+        (
+            TimeoutEvidence(ConnectionFailure.CERTIFICATE_EXPIRED, AgentFault.CLOCK),
+            ProbeFailure("CLOCK_STEPPED", AgentFault.CLOCK),
+        ),
+        (LOGIN_INVALID, ProbeFailure("AUTHENTICATION", AgentFault.CREDENTIALS)),
+        (TimeoutEvidence(is_login_refused=True), ProbeFailure("AUTHENTICATION")),
+        (TimeoutEvidence(is_throttled=True), ProbeFailure("THROTTLED", AgentFault.QUOTA)),
+        (replace(LOGIN_INVALID, is_throttled=True), ProbeFailure("AUTHENTICATION", AgentFault.CREDENTIALS)),
     ],
 )
-def test_a_time_out_is_classified_by_a_security_failure(
-    code: str, connection_failure: ConnectionFailure | None, unreachable_reason: str | None, expected: str
+def test_a_time_out_is_explained_by_what_is_known_of_the_broker(
+    evidence: TimeoutEvidence, expected: ProbeFailure
 ) -> None:
-    assert classify_failure(code, connection_failure, unreachable_reason, throttled=False) == expected
+    assert explain_timeout("MSG_TIMED_OUT", evidence) == expected
 
 
-def test_a_time_out_under_throttling_is_classified_unless_security_explains_it() -> None:
-    assert classify_failure("MSG_TIMED_OUT", None, None, throttled=True) == "THROTTLED"
-    assert classify_failure("NOT_ENOUGH_REPLICAS", None, None, throttled=True) == "NOT_ENOUGH_REPLICAS"
-    no_tls = ConnectionFailure.TLS_NOT_SUPPORTED
-    assert classify_failure("MSG_TIMED_OUT", no_tls, None, throttled=True) == "NO_TLS"
-    assert classify_failure("MSG_TIMED_OUT", None, "authentication", throttled=True) == "AUTHENTICATION"
+@pytest.mark.parametrize(
+    "failure", [failure for failure in ConnectionFailure if not failure.is_security_failure]
+)
+@pytest.mark.parametrize("excuse", [LOGIN_INVALID, TimeoutEvidence(is_throttled=True)])
+def test_nothing_excuses_a_broker_whose_cold_connections_fail(
+    failure: ConnectionFailure, excuse: TimeoutEvidence
+) -> None:
+    assert explain_timeout("MSG_TIMED_OUT", replace(excuse, connection_failure=failure)) == TIMED_OUT

@@ -3,7 +3,7 @@ from datetime import UTC, datetime
 
 from fleetgauge_core.contract import PROBE_MINUTE, Leg, ProbeMinute
 from fleetgauge_probes.agent.minute import AgentIdentity, ProbeTarget, build_probe_minute
-from fleetgauge_probes.agent.probe_tracker import MinuteTally
+from fleetgauge_probes.agent.minute_tally import MinuteTally
 
 MINUTE = datetime(2026, 3, 2, 10, tzinfo=UTC)
 EMITTED = datetime(2026, 3, 2, 10, 1, 13, tzinfo=UTC)

@@ -5,11 +5,11 @@ from collections import Counter
 import pytest
 
 from fleetgauge_core.contract import Leg
-from fleetgauge_core.kafka import ConnectionFailure, LeaderAndEpoch
+from fleetgauge_core.kafka import ConnectionFailure, LeaderAndEpoch, LoginSurvey
 from fleetgauge_probes.agent.cluster_state import BrokerLeg
+from fleetgauge_probes.agent.minute_tally import MinuteTally
 from fleetgauge_probes.agent.payload import encode_payload
 from fleetgauge_probes.agent.probe_receiver import ProbeReceiver
-from fleetgauge_probes.agent.probe_tracker import MinuteTally
 from tests.unit.probes.agent.cluster_bench import (
     ACKS_BY_LEG,
     MINUTE_NS,
@@ -101,11 +101,12 @@ def test_a_leader_acknowledgement_counts_after_a_routing_report_to_the_home(benc
 
 
 def test_a_time_out_is_classified_by_what_is_known_of_the_broker(bench: ClusterBench) -> None:
-    bench.state.connections.record(bench.state.registered[1], ConnectionFailure.CERTIFICATE_EXPIRED)
-    bench.sender.record_throttling(2, 0.5)
+    bench.fail_connection(1, ConnectionFailure.CERTIFICATE_EXPIRED)
+    for leg in Leg:
+        bench.sender.record_throttling(leg, 2, 0.5)
     for probe in bench.send_for(3):
         probe.report(bench.now_ns, "MSG_TIMED_OUT")
-    bench.state.unreachable_reason = "authentication"
+    bench.state.logins = LoginSurvey(refused=frozenset({1, 2, 3}))
     for probe in bench.send_for(0.6):
         probe.report(bench.now_ns, "MSG_TIMED_OUT")
     assert tally(bench, 1, Leg.CLIENT).produce_failures.keys() == {"CERTIFICATE_EXPIRED"}

@@ -8,10 +8,13 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from fleetgauge_core.contract import Leg
+from fleetgauge_core.contract.failure_codes import AgentFault, find_agent_fault
+from fleetgauge_probes.agent.agent_faults import ProbeFailure
 from fleetgauge_probes.agent.leader_eligibility import LeaderEligibility
 from tests.unit.probes.agent.tracker_bench import HOME, MS, OTHER, TrackerBench, assert_invariants
 
 _DELAYS = st.integers(0, 16_000)
+OWN_CODES = ("QUEUE_FULL", "TOPIC_AUTHORIZATION_FAILED")
 
 
 @given(
@@ -103,9 +106,22 @@ class TrackerStateMachine(RuleBasedStateMachine):
         self.sent_in[self.next] = self.now // 60_000
         self.next += 1
 
-    @rule(back=st.integers(1, 6), failure=st.sampled_from([None, None, "MSG_TIMED_OUT", "QUEUE_FULL"]))
-    def report(self, back: int, failure: str | None) -> None:
+    @rule(back=st.integers(1, 6), code=st.sampled_from([None, None, "MSG_TIMED_OUT", *OWN_CODES]))
+    def report(self, back: int, code: str | None) -> None:
+        failure = ProbeFailure(code, find_agent_fault(code)) if code else None
         self.bench.tracker.record_delivery(self.next - back, self.now * MS, failure)
+
+    @rule(seconds=st.sampled_from([0.2, 3.0]))
+    def throttle(self, seconds: float) -> None:
+        self.bench.throttles.record(HOME, self.leg, self.now * MS, seconds)
+
+    @rule(is_refused=st.booleans())
+    def refuse_fetches(self, is_refused: bool) -> None:
+        refusal = ProbeFailure("TOPIC_AUTHORIZATION_FAILED", AgentFault.RIGHTS)
+        if is_refused:
+            self.bench.tracker.record_fault(self.now * MS, refusal)
+        else:
+            self.bench.tracker.clear_fault(self.now * MS)
 
     @precondition(lambda self: self.leg is Leg.CLIENT)
     @rule(back=st.integers(1, 6))

@@ -46,7 +46,7 @@ def test_a_pulse_describes_each_broker_by_its_connections_counters_and_legs(
     bench.start_probing()
     bench.send_for(3)
     bench.respond(1)
-    bench.state.connections.record(bench.state.registered[2], ConnectionFailure.NO_RESPONSE)
+    bench.fail_connection(2, ConnectionFailure.NO_RESPONSE)
     counters = BrokerCounters(queued_requests=7, completed_requests=1, replicated_bytes=0, offline_log_dirs=2)
     bench.state.progress.record(2, bench.now_ns, counters)
     bench.advance(1)

@@ -7,9 +7,11 @@ from typing import NamedTuple
 
 from fleetgauge_core.contract import Leg
 from fleetgauge_probes.agent.leader_eligibility import LeaderEligibility
-from fleetgauge_probes.agent.probe_tracker import MinuteTally, ProbeTracker
+from fleetgauge_probes.agent.minute_tally import MinuteTally
+from fleetgauge_probes.agent.probe_tracker import ProbeTracker
 from fleetgauge_probes.agent.process_pauses import ProcessPauses
 from fleetgauge_probes.agent.schedule import MINUTE_NS, MinuteClock, ProbeSchedule, compute_phase_ns
+from fleetgauge_probes.agent.throttles import QuotaThrottles
 
 SECOND_NS = 1_000_000_000
 BROKER = 7
@@ -54,7 +56,7 @@ def run_leg(machine: Machine) -> Iterator[ClosedMinute]:
     """Run one leg as the agent does, on a broker that acknowledges after 3 ms."""
     clock = MinuteClock.from_wall_time(machine.uptime_ns, machine.wall_time())
     pauses = ProcessPauses(SECOND_NS // 10, machine.uptime_ns)
-    tracker, schedule = ProbeTracker(Leg.LEADER, BROKER, pauses), ProbeSchedule(clock)
+    tracker, schedule = ProbeTracker(Leg.LEADER, BROKER, pauses, QuotaThrottles()), ProbeSchedule(clock)
     schedule.add_leg(BROKER, Leg.LEADER, compute_phase_ns(0, 1, Leg.LEADER), machine.uptime_ns)
     tracker.record_routing(machine.uptime_ns, BROKER, LeaderEligibility.LEADING)
     next_sequence = 0

@@ -1,9 +1,15 @@
 """A probe tracker driven in milliseconds, and the invariants of every tally."""
 
+from collections import Counter
+
 from fleetgauge_core.contract import Leg
+from fleetgauge_core.contract.failure_codes import NOT_RECEIVED, AgentFault, find_agent_fault
+from fleetgauge_probes.agent.agent_faults import ProbeFailure
 from fleetgauge_probes.agent.leader_eligibility import LeaderEligibility
-from fleetgauge_probes.agent.probe_tracker import MinuteTally, ProbeTracker
+from fleetgauge_probes.agent.minute_tally import MinuteTally
+from fleetgauge_probes.agent.probe_tracker import ProbeTracker
 from fleetgauge_probes.agent.process_pauses import ProcessPauses
+from fleetgauge_probes.agent.throttles import QuotaThrottles
 
 HOME, OTHER = 7, 8
 MS = 1_000_000
@@ -27,7 +33,8 @@ class TrackerBench:
 
     def __init__(self, leg: Leg, leader: int | None = HOME) -> None:
         self.pauses = FixedPauses()
-        self.tracker = ProbeTracker(leg, HOME, self.pauses)
+        self.throttles = QuotaThrottles()
+        self.tracker = ProbeTracker(leg, HOME, self.pauses, self.throttles)
         self.tracker.open_minute(0)
         if leader is not None:
             self.route(0, leader)
@@ -42,8 +49,10 @@ class TrackerBench:
     def acknowledge(self, sequence: int, at: int) -> None:
         self.tracker.record_delivery(sequence, at * MS, None)
 
-    def fail(self, sequence: int, at: int, code: str = "MSG_TIMED_OUT") -> None:
-        self.tracker.record_delivery(sequence, at * MS, code)
+    def fail(
+        self, sequence: int, at: int, code: str = "MSG_TIMED_OUT", fault: AgentFault | None = None
+    ) -> None:
+        self.tracker.record_delivery(sequence, at * MS, ProbeFailure(code, fault))
 
     def receive(self, sequence: int, at: int) -> None:
         self.tracker.record_receipt(sequence, at * MS)
@@ -65,8 +74,9 @@ class TrackerBench:
 def assert_invariants(tally: MinuteTally, leg: Leg) -> None:
     """Assert what every reader of a record relies on."""
     successes = tally.e2e_us if leg is Leg.CLIENT else tally.ack_us
-    failures = sum(tally.produce_failures.values()) + sum(tally.consume_failures.values())
-    assert tally.attempted == len(successes) + failures
+    failures = Counter(tally.produce_failures) + Counter(tally.consume_failures)
+    counted = sum(number for code, number in failures.items() if find_agent_fault(code) is None)
+    assert tally.attempted == len(successes) + counted
     assert tally.attempted + tally.excluded == len(tally.lag_us)
     assert len(tally.ack_us) == tally.acknowledged <= tally.attempted
     assert len(tally.e2e_us) <= min(tally.acknowledged, tally.received)
@@ -75,7 +85,7 @@ def assert_invariants(tally: MinuteTally, leg: Leg) -> None:
     assert list(tally.e2e_us) == sorted(tally.e2e_us)
     assert all(0 <= us <= 5_000_000 for us in tally.ack_us)
     assert all(0 <= us <= 10_000_000 for us in tally.e2e_us)
-    assert tally.lost == sum(tally.consume_failures.values())
+    assert tally.lost == tally.consume_failures.get(NOT_RECEIVED, 0)
     assert "WITHDRAWN" not in tally.produce_failures
     if leg is Leg.LEADER:
         assert tally.e2e_us == ()
