@@ -1,12 +1,11 @@
 """The command `fleetgauge dash`; `command` runs it."""
 
-from pathlib import Path
 from typing import Any
 
 import click
 
 from fleetgauge_core.runtime.cli import Command
-from fleetgauge_core.runtime.options import json_option
+from fleetgauge_core.runtime.options import LakeParam, PathParam, json_option
 
 
 @click.command(
@@ -16,12 +15,16 @@ Example:
   fleetgauge dash --config fleet.yaml
   fleetgauge dash --lake ./lake --port 8050""",
 )
-@click.option("--lake", help="The lake: a folder or an object store URI. Default: the lake of --config.")
+@click.option(
+    "--lake",
+    type=LakeParam(),
+    help="The lake: a folder or an object store URI. Default: the lake of --config.",
+)
 @click.option(
     "--config",
     "configs",
     multiple=True,
-    type=click.Path(path_type=Path),
+    type=PathParam(),
     help="The fleet file; it names the lake and the time zone of its weeks. Repeat it to serve several "
     "fleets.",
 )

@@ -13,6 +13,7 @@ from typing import Any
 
 from rich.status import Status
 
+from fleetgauge_core.lake.delta_table import ensure_usable_path
 from fleetgauge_core.runtime.cli import InputError, print_json
 from fleetgauge_core.runtime.console import console
 from fleetgauge_local.demo import (
@@ -113,6 +114,7 @@ def _create_progress(spinner: Status) -> ReportProgress:
 def _run(options: _DemoOptions, progress: ReportProgress, started: float) -> bool:
     """Run the demo; return whether the dashboard responded and the fault, if any, was detected correctly."""
     directory = options.directory
+    ensure_usable_path(str(directory / "lake"))
     _check_resources(directory)
     find_java(default_cache_folder(), progress)
     for lock in options.locks:

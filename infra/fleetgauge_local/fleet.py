@@ -125,6 +125,10 @@ class LocalFleet:
         Raises: NotReadyError when the fleet is not ready within ``deadline_s`` seconds; LocalFleetError when
         it cannot be started.
         """
+        if "," in str(self._folder.root):
+            raise LocalFleetError(
+                f"{self._folder.root}: Kafka takes a comma for the end of a path: choose another folder"
+            )
         deadline = time.monotonic() + deadline_s
         with lock_folder(self._folder.root, self._progress):
             if self._is_runner_alive():

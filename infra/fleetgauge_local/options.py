@@ -6,6 +6,8 @@ from typing import Any, TypeVar
 
 import click
 
+from fleetgauge_core.runtime.options import PathParam
+
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
@@ -20,7 +22,7 @@ def directory_option(name: str, help: str) -> Callable[[Command], Command]:
     return click.option(
         "--dir",
         "directory",
-        type=click.Path(file_okay=False, path_type=Path),
+        type=PathParam(file_okay=False),
         default=find_state_folder,
         show_default="the user's state folder",
         help=help,

@@ -21,6 +21,7 @@ from pathlib import Path
 import click
 from pydantic import TypeAdapter, ValidationError
 
+from fleetgauge_core.runtime.options import PathParam
 from fleetgauge_local.broker_process import BrokerProcess
 from fleetgauge_local.errors import RequestError
 from fleetgauge_local.fleet_folder import FleetFolder, FleetPlan, RunnerState, read_json, write_json
@@ -268,7 +269,7 @@ def _log_to(path: Path) -> None:
 
 
 @click.command()
-@click.argument("directory", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.argument("directory", type=PathParam(exists=True, file_okay=False))
 @click.option("--until-stdin-closes", is_flag=True, help="End when standard input closes.")
 def main(directory: Path, until_stdin_closes: bool) -> None:
     """Run the fleet that DIRECTORY/plan.json describes."""

@@ -26,6 +26,7 @@ from fleetgauge_core.kafka import (
 )
 from fleetgauge_core.metadata import TopicPartition
 from fleetgauge_core.runtime.logs import configure_logging
+from fleetgauge_core.runtime.options import PathParam
 from fleetgauge_core.runtime.shutdown import ShutdownFlag
 from fleetgauge_core.runtime.supervision import supervise_process
 from fleetgauge_local.services import ServiceSpec
@@ -202,7 +203,7 @@ def run(fleet: Fleet, shutdown: ShutdownFlag) -> None:
 
 
 @click.command()
-@click.argument("fleet_file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("fleet_file", type=PathParam(exists=True, dir_okay=False))
 def main(fleet_file: Path) -> None:
     """Produce and consume in the regions that FLEET_FILE describes."""
     configure_logging("text")

@@ -1,12 +1,12 @@
 """The commands `fleetgauge probe` and `fleetgauge probe acls`; `fleetgauge_probes.command` runs them."""
 
-from pathlib import Path
 from typing import Any
 
 import click
 
 from fleetgauge_core.runtime.cli import Group
 from fleetgauge_core.runtime.options import (
+    PathParam,
     config_option,
     json_option,
     listen_option,
@@ -36,7 +36,7 @@ class _ShardParam(click.ParamType[Shard]):
 @config_option
 @click.option(
     "--spool",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=PathParam(file_okay=False),
     help="Folder that keeps records until the telemetry cluster has them.  "
     "[default: the folder `spool` beside the fleet file]",
 )

@@ -14,6 +14,7 @@ from fleetgauge_core.fleet.cluster import Cluster
 from fleetgauge_core.fleet.field_types import DESCRIPTION_BY_PATTERN
 from fleetgauge_core.fleet.model import Fleet
 from fleetgauge_core.fleet.telemetry import Telemetry
+from fleetgauge_core.runtime.home_folder import expand_home
 
 
 class FleetFileError(OperationalError):
@@ -67,7 +68,11 @@ def validate_document(document: Mapping[Any, Any], path: Path) -> Fleet:
     fleet = Fleet.model_validate(document, context={"folder": path.parent.resolve()})
     if "://" in fleet.lake:
         return fleet
-    return fleet.model_copy(update={"lake": str((path.parent / fleet.lake).resolve())})
+    try:
+        lake = path.parent / expand_home(fleet.lake)
+    except ValueError as error:
+        raise FleetFileError(f"{path}: lake: {error}") from error
+    return fleet.model_copy(update={"lake": str(lake.resolve())})
 
 
 def require_telemetry(fleet: Fleet, path: Path) -> Telemetry:

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, model_validator
+from pydantic import BeforeValidator, Field, ValidationInfo, model_validator
 
 from fleetgauge_core.errors import OperationalError
 from fleetgauge_core.fleet.field_types import URL_PATTERN
 from fleetgauge_core.fleet.frozen_model import FrozenModel
+from fleetgauge_core.runtime.home_folder import expand_home
 
 #: Modification time in ns and inode number of a file; None if the file does not exist.
 FileVersion = tuple[int, int] | None
@@ -20,12 +21,12 @@ class SecretError(OperationalError):
     """A secret cannot be read; the message is one line with its location and the reason."""
 
 
-def _resolve_path(path: Path, info: ValidationInfo) -> Path:
-    return info.context["folder"] / path if info.context else path
+def _resolve_path(value: Any, info: ValidationInfo) -> Any:
+    return info.context["folder"] / expand_home(value) if info.context and isinstance(value, str) else value
 
 
-#: A path that is relative to the folder of the fleet file.
-FleetFilePath = Annotated[Path, AfterValidator(_resolve_path)]
+#: A path that is relative to the folder of the fleet file; a leading `~` is the home folder.
+FleetFilePath = Annotated[Path, BeforeValidator(_resolve_path)]
 
 
 class Secret(FrozenModel):

@@ -145,12 +145,17 @@ def table_uri(lake: str, table: Table) -> str:
 
     Raises: LakePathError, which is one of DELTA_ERRORS, for a path that Delta takes for another one.
     """
+    ensure_usable_path(lake)
+    return f"{lake.rstrip('/')}/{table.path}"
+
+
+def ensure_usable_path(lake: str) -> None:
+    """Check that a lake can be in this folder. Raises: LakePathError."""
     if "://" not in lake and (unusable := _UNUSABLE_IN_PATHS.search(str(Path(lake).absolute()))):
         raise LakePathError(
             f"{lake}: the path of a lake cannot contain {unusable[0]!r}, which Delta takes for something "
             "else: choose another folder"
         )
-    return f"{lake.rstrip('/')}/{table.path}"
 
 
 def storage_options(location: str) -> dict[str, str] | None:

@@ -1,6 +1,7 @@
 """Command-line options that several commands share, so that each is spelled and explained in one way."""
 
 import getpass
+import os
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -9,20 +10,65 @@ from typing import Any, TypeVar
 import click
 
 from fleetgauge_core.runtime.cli import ListenAddressParam
+from fleetgauge_core.runtime.home_folder import expand_home
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
+class PathParam(click.Path):
+    """A click parameter type for paths, which gives a Path; a leading `~` is the home folder.
+
+    ``is_written``: the command writes the file after all its work, so its folder must exist before.
+    """
+
+    def __init__(
+        self, *, exists: bool = False, file_okay: bool = True, dir_okay: bool = True, is_written: bool = False
+    ) -> None:
+        super().__init__(
+            exists=exists, file_okay=file_okay, dir_okay=dir_okay, writable=is_written, path_type=Path
+        )
+        self._is_written = is_written
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the path, or fail with a usage error."""
+        path = _expand(self, str(value), param, ctx)
+        super().convert(path, param, ctx)
+        if self._is_written and not os.access(path.parent, os.W_OK | os.X_OK):
+            self.fail(f"{path.parent} is no folder that this user can write to", param, ctx)
+        return path
+
+
+class LakeParam(click.ParamType[str]):
+    """A click parameter type for the folder or URI of a lake; a leading `~` is the home folder."""
+
+    name = "text"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the folder or URI, or fail with a usage error."""
+        path = _expand(self, str(value), param, ctx)
+        return str(path) if str(value).startswith("~") else str(value)
+
+
+def _expand(
+    kind: click.ParamType[Any], value: str, param: click.Parameter | None, ctx: click.Context | None
+) -> Path:
+    if not value:
+        # As from a variable of a script that is not set.
+        kind.fail("the path is empty: write . for this folder", param, ctx)
+    try:
+        return expand_home(value)
+    except ValueError as error:
+        kind.fail(str(error), param, ctx)
+
+
 def make_config_option(help: str, default: str | None = "fleet.yaml") -> Callable[[Command], Command]:
     """Return the option ``--config`` (``config: Path``; None if it is not given and has no default)."""
-    return click.option(
-        "--config", type=click.Path(path_type=Path), default=default, show_default=True, help=help
-    )
+    return click.option("--config", type=PathParam(), default=default, show_default=True, help=help)
 
 
 def make_lake_option(help: str) -> Callable[[Command], Command]:
     """Return the option ``--lake`` (``location: str | None``), the lake if it is not the fleet file's."""
-    return click.option("--lake", "location", help=help)
+    return click.option("--lake", "location", type=LakeParam(), help=help)
 
 
 def json_option(help: str = "Print the result on stdout as JSON.") -> Callable[[Command], Command]:

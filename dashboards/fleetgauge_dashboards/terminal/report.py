@@ -1,12 +1,11 @@
 """The command `fleetgauge report`; `report_command` runs it."""
 
-from pathlib import Path
 from typing import Any
 
 import click
 
 from fleetgauge_core.runtime.cli import Command
-from fleetgauge_core.runtime.options import json_option
+from fleetgauge_core.runtime.options import PathParam, json_option
 from fleetgauge_dashboards.terminal.options import lake_options, week_argument
 
 
@@ -30,7 +29,7 @@ Example:
 )
 @click.option(
     "--output",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=PathParam(dir_okay=False, is_written=True),
     help="The file to write.  [default: stdout]",
 )
 @lake_options

@@ -1,12 +1,12 @@
 """The commands of `fleetgauge recover`; `commands` runs them."""
 
-from pathlib import Path
 from typing import Any
 
 import click
 
 from fleetgauge_core.runtime.cli import Group
 from fleetgauge_core.runtime.options import (
+    PathParam,
     author_option,
     json_option,
     listen_option,
@@ -187,7 +187,7 @@ def run(**options: Any) -> None:
 @click.option(
     "--from-file",
     "path",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    type=PathParam(exists=True, dir_okay=False),
     required=True,
     help="The mapping case as JSON.",
 )

@@ -1,12 +1,11 @@
 """The commands of `fleetgauge replay`; `commands` runs them."""
 
-from pathlib import Path
 from typing import Any
 
 import click
 
 from fleetgauge_core.runtime.cli import Group, TimestampParam
-from fleetgauge_core.runtime.options import config_option, json_option
+from fleetgauge_core.runtime.options import PathParam, config_option, json_option
 from fleetgauge_operations.replay import SUFFIX
 
 #: The hour of a broker's latency history, and the time until its first block is complete.
@@ -45,7 +44,7 @@ def replay() -> None:
 )
 @click.option(
     "--out",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=PathParam(dir_okay=False, is_written=True),
     help=f"Path of the incident file; its name should end with {SUFFIX}.",
 )
 @config_option
@@ -58,7 +57,7 @@ def export(**options: Any) -> None:
 
 
 @replay.command(epilog="Example: fleetgauge replay run incidents/ --set flaps=2")
-@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True))
+@click.argument("paths", nargs=-1, required=True, type=PathParam(exists=True))
 @click.option(
     "--set",
     "changes",

@@ -7,10 +7,23 @@ from pathlib import Path
 
 import platformdirs
 
+from fleetgauge_pipelines.io.errors import SetupError
+
+#: In the class path of brokers, and in Spark's list of jars.
+_SEPARATORS_OF_JARS = {":", ","}
+
 
 def default_cache_folder() -> Path:
-    """Return the cache folder of the user; XDG_CACHE_HOME overrides its location."""
-    return platformdirs.user_cache_path("fleetgauge")
+    """Return the cache folder of the user; XDG_CACHE_HOME overrides its location.
+
+    Raises: SetupError if Java cannot load jars from a folder with this path.
+    """
+    folder = platformdirs.user_cache_path("fleetgauge")
+    for separator in _SEPARATORS_OF_JARS & set(str(folder)):
+        raise SetupError(
+            f"{folder}: Java takes {separator!r} for the end of a path: set XDG_CACHE_HOME to another folder"
+        )
+    return folder
 
 
 def describe_cache_error(folder: Path, error: OSError) -> str:

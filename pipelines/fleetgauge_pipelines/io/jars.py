@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fleetgauge_core.runtime.cli import Group
+from fleetgauge_core.runtime.options import PathParam
 from fleetgauge_pipelines.io.cache import default_cache_folder, describe_cache_error, lock_folder
 from fleetgauge_pipelines.io.errors import JarError
 
@@ -231,7 +232,7 @@ def main() -> None:
 
 
 @main.command("fetch")
-@click.argument("lock", type=click.Path(dir_okay=False, path_type=Path), default=SPARK_LOCK)
+@click.argument("lock", type=PathParam(dir_okay=False), default=SPARK_LOCK)
 def fetch_command(lock: Path) -> None:
     """Fetch the jars of LOCK (default: Spark's) into the cache and print one path per line."""
     for path in fetch_jars(lock, default_cache_folder(), lambda text: click.echo(text, err=True)):
@@ -239,8 +240,8 @@ def fetch_command(lock: Path) -> None:
 
 
 @main.command("lock")
-@click.argument("spec", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.argument("lock", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("spec", type=PathParam(exists=True, dir_okay=False))
+@click.argument("lock", type=PathParam(dir_okay=False))
 def lock_command(spec: Path, lock: Path) -> None:
     """Resolve SPEC and write LOCK."""
     click.echo(f"{lock}: {write_lock(spec, lock)} jars", err=True)

@@ -1,12 +1,11 @@
 """The command `fleetgauge backfill`; `backfill_command` runs it."""
 
-from pathlib import Path
 from typing import Any
 
 import click
 
 from fleetgauge_core.runtime.cli import Command
-from fleetgauge_core.runtime.options import clock_option, config_option, lake_option
+from fleetgauge_core.runtime.options import PathParam, clock_option, config_option, lake_option
 from fleetgauge_pipelines.jobs.cli import counts_json_option
 
 
@@ -16,7 +15,7 @@ from fleetgauge_pipelines.jobs.cli import counts_json_option
 @click.option(
     "--from",
     "folder",
-    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    type=PathParam(exists=True, file_okay=False),
     help="Folder of *.avro and *.parquet files with ProbeMinute records.",
 )
 @click.option(

@@ -1,12 +1,11 @@
 """The command `fleetgauge simulate`; `simulate_command` runs it."""
 
-from pathlib import Path
 from typing import Any
 
 import click
 
 from fleetgauge_core.runtime.cli import Command
-from fleetgauge_core.runtime.options import make_config_option
+from fleetgauge_core.runtime.options import PathParam, make_config_option
 from fleetgauge_pipelines.jobs.cli import counts_json_option
 
 DEFAULT_WEEKS, DEFAULT_RECORD_MINUTES = 35, 60
@@ -15,7 +14,7 @@ DEFAULT_WEEKS, DEFAULT_RECORD_MINUTES = 35, 60
 @click.command(cls=Command, epilog="Example: fleetgauge simulate --to ./simulated --clusters 20 --weeks 35")
 @click.option(
     "--to",
-    type=click.Path(path_type=Path),
+    type=PathParam(),
     required=True,
     help="Output folder, empty or of an earlier simulation: gets fleet.yaml, ledger.json and the lake.",
 )

@@ -9,6 +9,7 @@ from typing import Any
 from fleetgauge_core import __version__
 from fleetgauge_core.fleet import Telemetry, load_fleet, require_telemetry
 from fleetgauge_core.kafka import explain_telemetry_errors
+from fleetgauge_core.lake.delta_table import ensure_usable_path
 from fleetgauge_core.runtime.cli import InputError, print_json
 from fleetgauge_core.runtime.console import console
 from fleetgauge_core.runtime.shutdown import ShutdownFlag
@@ -75,6 +76,8 @@ def simulate_fleet(
     simulated = SimulatedFleet(seed, clusters, ends - length * _MINUTE, length)
     request = _SimulationRequest(simulated, records, _find_telemetry(records, config))
     folder = SimulatedFolder(to)
+    if records is None:
+        ensure_usable_path(str(folder.lake))
     try:
         result = folder.read_result(request.arguments)
         if result:

@@ -1,12 +1,11 @@
 """The command `fleetgauge init`; `init_command` runs it."""
 
-from pathlib import Path
 from typing import Any
 
 import click
 
 from fleetgauge_core.runtime.cli import Command
-from fleetgauge_core.runtime.options import json_option
+from fleetgauge_core.runtime.options import PathParam, json_option
 
 
 @click.command(
@@ -18,7 +17,7 @@ Example:
 )
 @click.option(
     "--output",
-    type=click.Path(path_type=Path),
+    type=PathParam(),
     default="fleet.yaml",
     show_default=True,
     help="Path of the new fleet file.",

@@ -1,12 +1,11 @@
 """The command `fleetgauge validate`; `validate_command` runs it."""
 
-from pathlib import Path
 from typing import Any
 
 import click
 
 from fleetgauge_core.runtime.cli import Command
-from fleetgauge_core.runtime.options import json_option
+from fleetgauge_core.runtime.options import PathParam, json_option
 
 
 @click.command(
@@ -17,7 +16,7 @@ Example:
   fleetgauge validate fleet.yaml --connect
   fleetgauge validate --schema > fleet.schema.json""",
 )
-@click.argument("config", type=click.Path(path_type=Path), default="fleet.yaml")
+@click.argument("config", type=PathParam(), default="fleet.yaml")
 @click.option(
     "--connect",
     is_flag=True,
