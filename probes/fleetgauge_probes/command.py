@@ -62,8 +62,7 @@ def probe_fleet(
     fleet, telemetry = _load_probed_fleet(fleet_file)
     if strict:
         clusters = shard.select_clusters(fleet.clusters)
-        accesses = {f"cluster {cluster.id}": cluster.access for cluster in clusters}
-        require_readable_credentials({"telemetry": telemetry.access, **accesses})
+        require_readable_credentials(telemetry.access, {cluster.id: cluster.access for cluster in clusters})
     run_id, health = uuid.uuid4(), ProcessHealth("probe", _HEARTBEAT_TIMEOUT_S)
     record_spool = Spool(spool or config.parent / shard.folder, spool_max_mb * _MB)
 

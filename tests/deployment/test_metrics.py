@@ -46,6 +46,7 @@ def list_sample_labels(exposition: str) -> dict[str, set[str]]:
 
 def test_the_promised_metrics_are_those_of_the_processes(tmp_path: Path) -> None:
     health = ProcessHealth("probe", 60)
+    assert health.parts
     AgentMetrics(health.registry, spool_max_bytes=1_000)
     WatchMetrics(health.registry)
     RecoveryMetrics(health.registry)

@@ -1,11 +1,11 @@
-"""An agent whose fleet changes while it runs: clusters are added, get another bootstrap, are removed."""
+"""An agent whose fleet changes: clusters are added, get another bootstrap or their secret, are removed."""
 
 from collections import defaultdict
 from datetime import UTC, datetime
 from pathlib import Path
 
 from fleetgauge_core.contract import PROBE_MINUTE
-from fleetgauge_core.fleet import Cluster, Security
+from fleetgauge_core.fleet import Cluster
 from fleetgauge_local.fleet import LocalFleet
 from tests.exposition import samples_of
 from tests.kafka.agents import STOP_TIMEOUT_S, Agent, build_fleet, has_successful_probes
@@ -13,6 +13,7 @@ from tests.topic_values import read_values
 from tests.waiting import wait_until
 
 BROKERS = (1, 2, 3)
+FAULTY = "fleetgauge_part_faulty"
 
 
 def list_measured_clusters(agent: Agent) -> set[str]:
@@ -20,43 +21,34 @@ def list_measured_clusters(agent: Agent) -> set[str]:
     return {cluster for (cluster,) in samples_of(agent.health.registry, "fleetgauge_brokers_expected")}
 
 
-def test_a_cluster_whose_secret_is_missing_is_left_out_until_it_is_there(
-    local_fleet: LocalFleet, tmp_path: Path
-) -> None:
-    fleet, telemetry = build_fleet(local_fleet, ["orders", "payments"])
-    sasl = {"mechanism": "PLAIN", "username": "u", "password": {"file": str(tmp_path / "password")}}
-    orders, payments = fleet.clusters
-    closed = payments.model_copy(update={"security": Security.model_validate({"sasl": sasl})})
-    agent = Agent(fleet.model_copy(update={"clusters": (orders, closed)}), telemetry, tmp_path / "spool")
-    with agent.running():
-        assert has_successful_probes(telemetry, "orders", BROKERS)
-        faulty = samples_of(agent.health.registry, "fleetgauge_part_faulty")
-        assert faulty == {("payments", "cluster", "credentials"): 1}
-        (tmp_path / "password").write_text("word")
-        # The broker has no listener with passwords, so that it is tried, but not measured.
-        wait_until(
-            lambda: bool(samples_of(agent.health.registry, "fleetgauge_agent_cluster_unreachable")),
-            STOP_TIMEOUT_S,
-            "payments to be tried",
-        )
-        assert samples_of(agent.health.registry, "fleetgauge_part_faulty") == {}
-
-
 def test_clusters_are_added_changed_and_removed_while_the_others_are_measured(
     local_fleet: LocalFleet, tmp_path: Path
 ) -> None:
     both, telemetry = build_fleet(local_fleet, ["orders", "payments"])
     orders, payments = both.clusters
+    sasl = {"mechanism": "PLAIN", "username": "u", "password": {"file": str(tmp_path / "password")}}
+    closed = Cluster.model_validate(
+        {"id": "closed", "bootstrap": orders.bootstrap, "security": {"sasl": sasl}}
+    )
     agent = Agent(both, telemetry, tmp_path / "spool")
 
     def measure(*clusters: Cluster) -> datetime:
         agent.fleet = both.model_copy(update={"clusters": clusters})
         return datetime.now(UTC)
 
-    measure(orders)
+    measure(orders, closed)
     with agent.running():
         assert has_successful_probes(telemetry, "orders", BROKERS)
         assert list_measured_clusters(agent) == {"orders"}
+        assert samples_of(agent.health.registry, FAULTY) == {("closed", "cluster", "credentials"): 1}
+        (tmp_path / "password").write_text("word")
+        # The broker has no listener with passwords, so that the cluster is tried, but not measured.
+        wait_until(
+            lambda: bool(samples_of(agent.health.registry, "fleetgauge_agent_cluster_unreachable")),
+            STOP_TIMEOUT_S,
+            "the cluster to be tried",
+        )
+        assert samples_of(agent.health.registry, FAULTY) == {}
         measure(orders, payments)
         assert has_successful_probes(telemetry, "payments", BROKERS)
         since = measure(orders.model_copy(update={"bootstrap": orders.bootstrap.split(",")[1]}), payments)

@@ -4,7 +4,6 @@ import json
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -26,12 +25,7 @@ from fleetgauge_core.detection import (
 )
 from fleetgauge_core.detection.finding import build_finding
 from fleetgauge_core.fleet import Telemetry
-from fleetgauge_core.kafka import (
-    KafkaUnavailableError,
-    RecordProducer,
-    ensure_state_topic,
-    ensure_telemetry_topics,
-)
+from fleetgauge_core.kafka import RecordProducer, ensure_state_topic, ensure_telemetry_topics
 from fleetgauge_core.runtime.health_server import ProcessHealth
 from fleetgauge_core.runtime.shutdown import ShutdownFlag
 from fleetgauge_core.slo.burn import BurnMinute
@@ -183,8 +177,8 @@ def test_the_metrics_show_open_alerts_also_after_a_restart_and_the_last_pulse_of
         _repeat_until(lambda: samples_of(health.registry, NAMED) == {("1", "orders"): 1})
         # This pulse is too old to be evaluated, but its time is exported.
         old_pulse = pulse(0, broker(1), vantage="zone-b")
-        _repeat_until(lambda: bool(samples_of(health.registry, PULSE_TIMESTAMP)), lambda: send(old_pulse))
-        assert samples_of(health.registry, PULSE_TIMESTAMP) == {("orders", "zone-b"): at(0).timestamp()}
+        _repeat_until(lambda: len(samples_of(health.registry, PULSE_TIMESTAMP)) == 2, lambda: send(old_pulse))
+        assert samples_of(health.registry, PULSE_TIMESTAMP)["orders", "zone-b"] == at(0).timestamp()
         assert samples_of(health.registry, NAMED) == {("1", "orders"): 1}
         send(pulse(30, broker(1), broker(2)))
         _repeat_until(lambda: samples_of(health.registry, NAMED) == {("1", "orders"): 0, ("2", "orders"): 0})
@@ -207,28 +201,6 @@ def test_a_notifier_without_its_secret_delays_no_other_and_is_sent_what_it_misse
         secret.write_text(slack.url)
         wait_until(lambda: bool(slack.posts), DEADLINE_S, "the page to slack")
         _repeat_until(lambda: not samples_of(health.registry, FAULTY))
-
-
-def test_a_watch_waits_for_the_secret_of_the_telemetry_cluster(telemetry: Telemetry, tmp_path: Path) -> None:
-    secret = tmp_path / "password"
-    sasl = {"mechanism": "PLAIN", "username": "u", "password": {"file": str(secret)}}
-    closed = Telemetry.model_validate(telemetry.model_dump() | {"security": {"sasl": sasl}})
-    _write_fleet(tmp_path / "fleet.yaml", closed)
-    health, shutdown = ProcessHealth("watch", 60), ShutdownFlag()
-    watched = WatchedFleet(tmp_path / "fleet.yaml", health.parts, time.monotonic)
-    metrics = WatchMetrics(health.registry)
-    watch = WatchController(watched, watched.load(), lambda: NOW, lambda _: None, health, metrics)
-    with ThreadPoolExecutor(1) as executor:
-        run = executor.submit(watch.run, shutdown)
-        _repeat_until(
-            lambda: ("telemetry", "telemetry", "credentials") in samples_of(health.registry, FAULTY)
-        )
-        assert not run.done()
-        secret.write_text("word")
-        # The broker of this test has no listener with passwords.
-        with pytest.raises(KafkaUnavailableError):
-            run.result(DEADLINE_S)
-    assert samples_of(health.registry, FAULTY) == {}
 
 
 def test_only_one_of_two_watches_notifies_and_the_other_takes_over(
@@ -373,10 +345,77 @@ def test_missing_pulses_of_a_cluster_that_is_not_in_the_fleet_file_are_not_repor
     with _running_watch(telemetry, {"kind": "webhook", "url": receiver.url}, clock=lambda: now) as health:
         _send_until_received(health, send)
         send(pulse(15, broker(1), broker(2), cluster="carts"))
-        _repeat_until(lambda: len(samples_of(health.registry, PULSE_TIMESTAMP)) == 2)
+        _repeat_until(lambda: ("carts", "zone-a") in samples_of(health.registry, IGNORED))
         now += timedelta(seconds=40)
         wait_until(lambda: len(receiver.posts) == 1, DEADLINE_S, "NO_DATA of orders")
     assert [(body["kind"], body["cluster"]) for body in receiver.bodies] == [("NO_DATA", "orders")]
+
+
+def test_clusters_and_notifiers_come_and_go_with_the_fleet_file(
+    telemetry: Telemetry, send: Callable[[ProbePulse], None], receiver: Receiver, tmp_path: Path
+) -> None:
+    config, webhook = tmp_path / "fleet.yaml", {"kind": "webhook", "url": receiver.url}
+    _write_fleet(config, telemetry, webhook, clusters=("orders", "carts"))
+    with Receiver().listening() as another, _watching(config, telemetry) as health:
+        _send_until_received(health, send)
+        for cluster in ("orders", "carts"):
+            send(pulse(15, broker(1), broker(2), cluster=cluster))
+            send(pulse(20, hung(9, 1), broker(2), cluster=cluster))
+        wait_until(lambda: len(receiver.posts) == 2, DEADLINE_S, "the pages")
+        # The finding of orders stays open, that of carts is closed, and search is watched.
+        _write_fleet(config, telemetry, webhook, clusters=("orders", "search"))
+        wait_until(lambda: len(receiver.posts) == 3, DEADLINE_S, "the end of the finding of carts")
+        _repeat_until(lambda: samples_of(health.registry, NAMED) == {("1", "orders"): 1, ("2", "orders"): 0})
+        assert {cluster for cluster, _ in samples_of(health.registry, PULSE_TIMESTAMP)} == {"orders"}
+        send(pulse(25, hung(14, 1), broker(2), cluster="carts"))
+        for seconds in (15, 20):
+            send(pulse(seconds, hung(seconds - 11, 1), broker(2), cluster="search"))
+        send(pulse(25, hung(14, 1), broker(2), cluster="search"))
+        wait_until(lambda: len(receiver.posts) == 4, DEADLINE_S, "the page for search")
+        # Another notifier gets the open findings, and the earlier one nothing more.
+        _write_fleet(
+            config, telemetry, {"kind": "webhook", "url": another.url}, clusters=("orders", "search")
+        )
+        wait_until(lambda: len(another.posts) == 2, DEADLINE_S, "the open findings")
+        send(pulse(30, broker(1), broker(2)))
+        wait_until(lambda: len(another.posts) == 3, DEADLINE_S, "the recovery of orders")
+    assert [(body["cluster"], body["status"]) for body in receiver.bodies] == [
+        ("orders", "firing"),
+        ("carts", "firing"),
+        ("carts", "resolved"),
+        ("search", "firing"),
+    ]
+    assert receiver.bodies[2]["summary"].startswith("carts: no longer watched")
+    assert [(body["cluster"], body["status"]) for body in another.bodies] == [
+        ("orders", "firing"),
+        ("search", "firing"),
+        ("orders", "resolved"),
+    ]
+
+
+def test_a_vantage_that_is_silent_stays_silent_at_the_next_watch(
+    telemetry: Telemetry, send: Callable[[ProbePulse], None]
+) -> None:
+    clock = [NOW]
+    with ExitStack() as second_watch:
+        with _running_watch(telemetry, clock=lambda: clock[0]) as first:
+            _send_until_received(first, send)
+            send(pulse(20, broker(1), broker(2), vantage="zone-b"))
+            _repeat_until(lambda: len(samples_of(first.registry, PULSE_TIMESTAMP)) == 2)
+            clock[0] = at(65)
+            send(pulse(60, broker(1), broker(2)))
+            _repeat_until(
+                lambda: samples_of(first.registry, PULSE_TIMESTAMP)["orders", "zone-a"] == at(60).timestamp()
+            )
+            second = second_watch.enter_context(_running_watch(telemetry, clock=lambda: clock[0]))
+        _repeat_until(lambda: _is_active(second))
+        times = samples_of(second.registry, PULSE_TIMESTAMP)
+        # Whom the first watch heard counts as heard until the second one began.
+        assert times == {("orders", "zone-a"): at(65).timestamp(), ("orders", "zone-b"): at(20).timestamp()}
+        send(pulse(64, broker(1), vantage="zone-b"))
+        _repeat_until(
+            lambda: samples_of(second.registry, PULSE_TIMESTAMP)["orders", "zone-b"] == at(64).timestamp()
+        )
 
 
 def _resolved_kinds(receiver: Receiver) -> set[str]:

@@ -32,9 +32,12 @@ def collect() -> Iterator[str]:
 
 def _registries() -> dict[str, CollectorRegistry]:
     """Return the registry of each process that serves metrics with ``--listen``."""
-    registries = {
-        name: ProcessHealth(name, 60).registry for name in ("probe", "stream", "watch", "mitigate", "recover")
+    processes = {
+        name: ProcessHealth(name, 60) for name in ("probe", "stream", "watch", "mitigate", "recover")
     }
+    # Created when it is first used, which every process does but the dashboard.
+    assert all(process.parts for process in processes.values())
+    registries = {name: process.registry for name, process in processes.items()}
     AgentMetrics(registries["probe"], spool_max_bytes=1_000)
     StreamMetrics(registries["stream"])
     WatchMetrics(registries["watch"])

@@ -31,6 +31,7 @@ from fleetgauge_core.detection.finding import (
     HealthCondition,
     HealthState,
     build_finding,
+    mark_as_unwatched,
 )
 from fleetgauge_core.fleet.burn_windows import Severity
 from fleetgauge_core.slo.burn import (
@@ -161,12 +162,14 @@ def remove_cluster_burns(
         cluster_id: cluster for cluster_id, cluster in state.clusters.items() if is_removed(cluster_id)
     }
     findings = tuple(
-        build_finding(
-            FindingSubject(cluster_id, condition),
-            HealthState(condition.value),
-            HealthState.HEALTHY,
-            now,
-            _burn_evidence(()),
+        mark_as_unwatched(
+            build_finding(
+                FindingSubject(cluster_id, condition),
+                HealthState(condition.value),
+                HealthState.HEALTHY,
+                now,
+                _burn_evidence(()),
+            )
         )
         for cluster_id, cluster in removed.items()
         for condition in sorted(cluster.burning)

@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple
@@ -11,6 +11,9 @@ from typing import NamedTuple
 from pydantic import BaseModel, ValidationError
 
 from fleetgauge_core.contract import HealthEvent, RecordDecodeError
+
+#: The key of a finding's evidence that is false if the cluster is no longer watched.
+_WATCHED = "watched"
 
 
 class HealthCondition(StrEnum):
@@ -113,6 +116,11 @@ class Finding:
         """Whether the change clears an alert."""
         return self.from_state.is_alert and not self.to_state.is_alert
 
+    @property
+    def is_unwatched(self) -> bool:
+        """Whether the alert cleared because its cluster is no longer watched, not because it recovered."""
+        return json.loads(self.event.evidence).get(_WATCHED, True) is False
+
 
 def build_finding(
     subject: FindingSubject,
@@ -135,6 +143,13 @@ def build_finding(
         evidence=json.dumps(evidence, sort_keys=True),
     )
     return Finding(subject, before, after, event)
+
+
+def mark_as_unwatched(finding: Finding) -> Finding:
+    """Return the finding, whose evidence says that it clears because the cluster is no longer watched."""
+    evidence = {**json.loads(finding.event.evidence), _WATCHED: False}
+    event = replace(finding.event, evidence=json.dumps(evidence, sort_keys=True))
+    return replace(finding, event=event)
 
 
 def parse_finding(event: HealthEvent) -> Finding | None:

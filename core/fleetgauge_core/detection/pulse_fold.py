@@ -11,7 +11,7 @@ from itertools import chain
 
 from fleetgauge_core.contract import ProbePulse
 from fleetgauge_core.detection.broker_liveness import VantageObservation, is_unreachable
-from fleetgauge_core.detection.finding import Finding
+from fleetgauge_core.detection.finding import Finding, mark_as_unwatched
 from fleetgauge_core.detection.fleet_health import (
     BrokerHealth,
     ClusterHealth,
@@ -83,7 +83,7 @@ def remove_clusters(
         (cluster_id, cluster) for cluster_id, cluster in health.clusters.items() if cluster_id not in kept
     ]
     findings = (compare_health(cluster_id, cluster, ClusterHealth(), now) for cluster_id, cluster in removed)
-    return FleetHealth(kept), tuple(chain.from_iterable(findings))
+    return FleetHealth(kept), tuple(map(mark_as_unwatched, chain.from_iterable(findings)))
 
 
 def expect_pulses(health: FleetHealth, cluster_ids: Iterable[str], now: datetime) -> FleetHealth:

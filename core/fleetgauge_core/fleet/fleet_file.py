@@ -50,6 +50,8 @@ class FleetFile:
         self._strict = strict
         self._pending: tuple[object, float] | None = None
         self._not_applied: dict[str, object] = {}
+        self.generation = 0
+        """Counts the changes of the fleet and of the problems."""
         self.problems: tuple[EntryProblem, ...] = ()
         """The entries that could not be used when the file was last read."""
 
@@ -75,7 +77,7 @@ class FleetFile:
         elif now_s - self._pending[1] >= _SETTLED_S:
             self._version, self._pending = version, None
             try:
-                self._adopt(self._read())
+                self._adopt(self._read(self.fleet))
             except FleetFileError as error:
                 _log.error("%s; continuing with the previous fleet", error)
         return self.fleet
@@ -87,15 +89,14 @@ class FleetFile:
             return True
         return any(cluster.id == cluster_id for cluster in self.fleet.clusters)
 
-    def _read(self) -> UsableFleet:
+    def _read(self, previous: Fleet | None = None) -> UsableFleet:
         if self._strict:
             return UsableFleet(load_fleet(self.path))
-        return load_usable_fleet(self.path, connects=self._connects)
+        return load_usable_fleet(self.path, connects=self._connects, previous=previous)
 
     def _adopt(self, loaded: UsableFleet) -> None:
         """Apply the changes that need no restart, and log whether there are others."""
         new = keep_previous_entries(self.fleet, loaded)
-        self.problems = loaded.problems
         not_applied = {
             key: getattr(new, key)
             for key in Fleet.model_fields
@@ -106,7 +107,10 @@ class FleetFile:
         if not_applied and not_applied != self._not_applied:
             _log.warning("%s: a change of %s needs a restart", self.path, ", ".join(not_applied))
         self._not_applied = not_applied
-        self.fleet = self.fleet.model_copy(update={key: getattr(new, key) for key in self._applied_keys})
+        fleet = self.fleet.model_copy(update={key: getattr(new, key) for key in self._applied_keys})
+        if fleet == self.fleet and loaded.problems == self.problems:
+            return
+        self.fleet, self.problems, self.generation = fleet, loaded.problems, self.generation + 1
         _log.info("%s: reloaded, %d clusters", self.path, len(self.fleet.clusters))
 
 

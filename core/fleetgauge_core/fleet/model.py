@@ -12,17 +12,17 @@ from fleetgauge_core.fleet.burn_windows import find_unreachable_window
 from fleetgauge_core.fleet.cluster import Cluster
 from fleetgauge_core.fleet.field_types import URL_PATTERN, Identifier
 from fleetgauge_core.fleet.frozen_model import FrozenModel
-from fleetgauge_core.fleet.notifier import Notifier, find_duplicate_name
+from fleetgauge_core.fleet.notifier import Notifier
 from fleetgauge_core.fleet.recovery import Recovery
 from fleetgauge_core.fleet.service_levels import BUILT_IN_OBJECTIVES, BurnAlerts, Objective, Week
 from fleetgauge_core.fleet.telemetry import Telemetry
 
-#: The type of an error of one cluster that only the fleet as a whole shows; its context has the ``index``.
-CLUSTER_ERROR = "cluster_error"
+#: The type of an error of one entry that only the whole fleet shows; its context has ``key`` and ``index``.
+ENTRY_ERROR = "entry_error"
 
 
-def _cluster_error(index: int, problem: str) -> PydanticCustomError:
-    return PydanticCustomError(CLUSTER_ERROR, "{problem}", {"problem": problem, "index": index})
+def _entry_error(key: str, index: int, problem: str) -> PydanticCustomError:
+    return PydanticCustomError(ENTRY_ERROR, "{problem}", {"problem": problem, "key": key, "index": index})
 
 
 class Fleet(FrozenModel):
@@ -138,12 +138,13 @@ class Fleet(FrozenModel):
         ids: set[str] = set()
         for index, cluster in enumerate(self.clusters):
             if cluster.id in ids:
-                raise _cluster_error(index, f"clusters: id {cluster.id!r} is given twice")
+                raise _entry_error("clusters", index, f"clusters: id {cluster.id!r} is given twice")
             ids.add(cluster.id)
         for index, cluster in enumerate(self.clusters):
             if cluster.tier not in self.objective_by_tier:
                 tiers = ", ".join(sorted(self.objective_by_tier))
-                raise _cluster_error(
+                raise _entry_error(
+                    "clusters",
                     index,
                     f"clusters: {cluster.id}: tier {cluster.tier!r} has no objective; "
                     f"tiers with an objective: {tiers}",
@@ -152,8 +153,12 @@ class Fleet(FrozenModel):
 
     @model_validator(mode="after")
     def _check_names_of_notifiers(self) -> Self:
-        if name := find_duplicate_name(self.notifiers):
-            raise ValueError(f"notifiers: name {name!r} is given twice")
+        names: set[str] = set()
+        for index, notifier in enumerate(self.notifiers):
+            if notifier.name in names:
+                problem = f"notifiers: name {notifier.name!r} is given twice"
+                raise _entry_error("notifiers", index, problem)
+            names |= {notifier.name} if notifier.name else set()
         return self
 
     @model_validator(mode="after")

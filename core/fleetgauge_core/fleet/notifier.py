@@ -1,7 +1,6 @@
 """The part of fleet.yaml that describes a receiver of notifications."""
 
 import re
-from collections.abc import Iterable
 from typing import Literal, Self
 
 from pydantic import Field, field_validator, model_validator
@@ -191,12 +190,6 @@ class Notifier(FrozenModel):
         Raises: SecretError if the secret cannot be read.
         """
         return self.url_from.read().strip() if self.url_from else self.url or _PAGERDUTY_URL
-
-
-def find_duplicate_name(notifiers: Iterable[Notifier]) -> str | None:
-    """Return a name that two notifiers have, if there is any."""
-    names = [notifier.name for notifier in notifiers if notifier.name]
-    return next((name for name in names if names.count(name) > 1), None)
 
 
 def is_one_line(text: str) -> bool:

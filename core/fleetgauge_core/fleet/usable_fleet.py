@@ -18,7 +18,7 @@ from fleetgauge_core.fleet.load import (
     read_document,
     validate_document,
 )
-from fleetgauge_core.fleet.model import CLUSTER_ERROR, Fleet
+from fleetgauge_core.fleet.model import ENTRY_ERROR, Fleet
 from fleetgauge_core.fleet.notifier import Notifier
 from fleetgauge_core.fleet.recovery import Recovery
 
@@ -74,13 +74,14 @@ def list_messages(problems: Iterable[EntryProblem], part: str, remedy: str) -> d
     return {name: f"{message}; {remedy}" for name, message in messages.items()}
 
 
-def load_usable_fleet(path: Path, *, connects: bool = True) -> UsableFleet:
+def load_usable_fleet(path: Path, *, connects: bool = True, previous: Fleet | None = None) -> UsableFleet:
     """Return what is usable of a fleet file, and the problems of the rest.
 
     Of the entries with one ID the first counts. Parts of `recovery` that refer to a cluster without a usable
-    entry are left out. Unless the caller ``connects`` to clusters, the keys for that may be bad.
+    entry are left out. Unless the caller ``connects`` to clusters, the keys for that may be bad. If no
+    cluster is usable, those of the ``previous`` fleet stay.
 
-    Raises: FleetFileError for errors of the file as a whole, and if no cluster is usable.
+    Raises: FleetFileError for errors of the file as a whole, and if there is no cluster at all.
     """
     document = read_document(path)
     entries: _Entries = {
@@ -90,7 +91,7 @@ def load_usable_fleet(path: Path, *, connects: bool = True) -> UsableFleet:
     first_error: ValidationError | None = None
     while True:
         try:
-            fleet = validate_document(_merge(document, entries, problems), path)
+            fleet = validate_document(_merge(document, entries, problems, previous), path)
             return UsableFleet(fleet, tuple(problems))
         except ValidationError as error:
             first_error = first_error or error
@@ -129,7 +130,10 @@ def keep_previous_entries(previous: Fleet, loaded: UsableFleet) -> Fleet:
     notifiers = fleet.notifiers
     if any(problem.part == "notifier" for problem in loaded.problems):
         addresses = {_address(notifier) for notifier in notifiers}
-        notifiers += tuple(each for each in previous.notifiers if _address(each) not in addresses)
+        names = {notifier.name for notifier in notifiers if notifier.name}
+        notifiers += tuple(
+            each for each in previous.notifiers if _address(each) not in addresses and each.name not in names
+        )
     return fleet.model_copy(
         update={
             "clusters": clusters,
@@ -150,18 +154,27 @@ def _address(notifier: Notifier) -> tuple[Any, ...]:
 
 
 def _merge(
-    document: Mapping[Any, Any], entries: _Entries, problems: Sequence[EntryProblem]
+    document: Mapping[Any, Any],
+    entries: _Entries,
+    problems: Sequence[EntryProblem],
+    previous: Fleet | None,
 ) -> dict[Any, Any]:
     """Return the document with these entries, and with the parts of recovery that refer to them."""
-    lists = {key: [values[position] for position in sorted(values)] for key, values in entries.items()}
-    merged = {**document, **lists}
-    if any(problem.part == "cluster" for problem in problems) and "recovery" in document:
+    merged = {
+        **document,
+        **{key: [values[position] for position in sorted(values)] for key, values in entries.items()},
+    }
+    if not any(problem.part == "cluster" for problem in problems):
+        return merged
+    ids = {_read_id(value) for value in merged["clusters"]}
+    if previous and not merged["clusters"]:
+        merged["clusters"], ids = previous.clusters, {cluster.id for cluster in previous.clusters}
+    if "recovery" in document:
         try:
             recovery = Recovery.model_validate(document["recovery"])
         except ValidationError:
             # An error of the file as a whole, which validating the document reports.
             return merged
-        ids = {_read_id(value) for value in lists["clusters"]}
         referenced = recovery.mirrored_clusters | recovery.referenced_clusters
         merged["recovery"] = recovery.without_clusters(referenced - ids)
     return merged
@@ -172,12 +185,16 @@ def _group_by_entry(error: ValidationError, entries: _Entries) -> _EntryErrors:
     grouped: dict[tuple[str, int], list[ErrorDetails]] = defaultdict(list)
     for details in error.errors(include_url=False, include_input=False):
         location = details["loc"]
-        if details["type"] == CLUSTER_ERROR:
-            location = ("clusters", details["ctx"]["index"])
+        if details["type"] == ENTRY_ERROR:
+            location = (details["ctx"]["key"], details["ctx"]["index"])
         if len(location) < 2 or location[0] not in entries or not isinstance(location[1], int):
             return {}
         key = str(location[0])
-        position = sorted(entries[key])[location[1]]
+        positions = sorted(entries[key])
+        if location[1] >= len(positions):
+            # A cluster of the previous fleet, for which the rest of this file does not fit.
+            return {}
+        position = positions[location[1]]
         grouped[key, position].append({**details, "loc": (key, position, *location[2:])})
     return grouped
 
@@ -196,7 +213,7 @@ def _describe_problem(key: str, position: int, value: Any, errors: Sequence[Erro
     has_bad_id = any(details["loc"][2:3] == ("id",) for details in errors)
     cluster_id = None if has_bad_id or key != "clusters" else _read_id(value)
     message = "; ".join(
-        describe_value_error(details) if details["type"] == CLUSTER_ERROR else describe_error(details)
+        describe_value_error(details) if details["type"] == ENTRY_ERROR else describe_error(details)
         for details in errors
     )
     return EntryProblem(_PARTS[key], cluster_id or f"{key}.{position}", message, cluster_id)

@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from functools import partial
+from functools import cached_property, partial
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
 from socketserver import ThreadingTCPServer
@@ -57,12 +57,15 @@ class ProcessHealth:
             "When this process started: what its counters hold has happened since.",
             registry=self.registry,
         ).set(wall_clock())
-        self.parts = PartStatus(self.registry)
-        """The faulty parts of the process, for its main loop to update."""
         self._max_heartbeat_age_s = max_heartbeat_age_s
         self._clock = clock
         self._heartbeat_s = clock()
         self._ready = False
+
+    @cached_property
+    def parts(self) -> PartStatus:
+        """The faulty parts of the process, for its main loop to update."""
+        return PartStatus(self.registry)
 
     def record_heartbeat(self) -> None:
         """Record that the main loop has completed a round."""

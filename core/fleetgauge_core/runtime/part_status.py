@@ -39,6 +39,6 @@ class PartStatus:
                 _log.error("%s %s: %s", part, name, message)
             self._gauge.labels(part, name, fault).set(1)
         for name in before.keys() - messages.keys():
-            _log.info("%s %s: can be used again", part, name)
+            _log.info("%s %s: the problem is gone", part, name)
             self._gauge.remove(part, name, fault)
         self._messages[part, fault] = dict(messages)

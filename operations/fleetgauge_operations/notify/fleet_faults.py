@@ -39,20 +39,17 @@ class FleetFaults:
 
     def require_none(self) -> None:
         """Read all secrets. Raises: CredentialsUnreadableError; SecretError for a notifier's."""
-        named = {f"cluster {name}": access for name, access in self.clusters.items()}
-        require_readable_credentials(self._telemetry_access() | named)
+        require_readable_credentials(self.telemetry, self.clusters)
         require_readable_secrets(self.notifiers)
 
     def update(self) -> None:
         """Report the parts that cannot be used now."""
-        for part, accesses in (("cluster", self.clusters), ("telemetry", self._telemetry_access())):
+        telemetry = {"telemetry": self.telemetry} if self.telemetry else {}
+        for part, accesses in (("cluster", self.clusters), ("telemetry", telemetry)):
             unreadable = self._monitor.find_unreadable(accesses)
             messages = {name: f"{message}; {_CLUSTER_REMEDY}" for name, message in unreadable.items()}
             self.parts.update(part, PartFault.CREDENTIALS, messages)
         report_unreadable_secrets(self.notifiers, self.parts)
-
-    def _telemetry_access(self) -> dict[str, ClusterAccess]:
-        return {"telemetry": self.telemetry} if self.telemetry else {}
 
 
 def name_notifier(notifier: Notifier) -> str:

@@ -92,7 +92,7 @@ def open_recovery(config: Path, location: str | None) -> Iterator[RecoveryContex
     Raises: FleetFileError; InputError if there are no mirrors; CredentialsUnreadableError; TableStoreError.
     """
     fleet = load_fleet(config)
-    require_readable_credentials(list_mirrored_accesses(fleet))
+    require_readable_credentials(None, list_mirrored_accesses(fleet))
     with start_recovery(fleet, config, location) as recovery:
         yield recovery
 

@@ -11,7 +11,9 @@ from fleetgauge_core.detection import (
     LONGEST_BURN_WINDOW,
     BurnSettings,
     Finding,
+    FindingSubject,
     FleetBurnState,
+    HealthState,
     exclude_paged_errors,
     fold_minute_record,
     fold_past_minute_record,
@@ -53,14 +55,22 @@ class BurnTracker:
         brokers_in_maintenance: Callable[[str, datetime], Set[int | None]],
         reader: FollowedReader,
     ) -> None:
-        self._clusters: Mapping[str, _TrackedCluster] = {
-            cluster.id: _TrackedCluster(cluster, derive_burn_settings(fleet, cluster))
-            for cluster in fleet.clusters
-        }
+        self.adopt_fleet(fleet)
         self._store = store
         self._brokers_in_maintenance = brokers_in_maintenance
         self._reader = reader
         self._burn_state = burn_state
+
+    def adopt_fleet(self, fleet: Fleet) -> None:
+        """Track the clusters of another fleet, each with its settings there, from the next minute on."""
+        self._clusters: Mapping[str, _TrackedCluster] = {
+            cluster.id: _TrackedCluster(cluster, derive_burn_settings(fleet, cluster))
+            for cluster in fleet.clusters
+        }
+
+    def open_findings(self) -> tuple[tuple[FindingSubject, HealthState], ...]:
+        """Return the burn alerts that are open."""
+        return self._burn_state.open_findings()
 
     def start(self, now: datetime) -> None:
         """Begin to read the minutes that the restored state lacks. Raises: KafkaUnavailableError."""

@@ -23,7 +23,8 @@ from fleetgauge_core.runtime.options import (
 def watch(**options: Any) -> None:
     """Detect faults of brokers, clusters and paths within seconds and notify people, until stopped.
 
-    A notifier that cannot be used is reported and tried again.
+    Changes of the fleet file take effect while the watch runs. A notifier that cannot be used is reported and
+    tried again.
     """
     from fleetgauge_operations.watch.command import watch_fleet
 

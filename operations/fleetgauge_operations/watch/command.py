@@ -32,7 +32,11 @@ def watch_fleet(
     health = ProcessHealth("watch", _HEARTBEAT_TIMEOUT_S)
     watched = WatchedFleet(config, health.parts, time.monotonic, strict=strict)
     telemetry = watched.load()
-    with supervise_process(_SHUTDOWN_DEADLINE_S) as shutdown, serve_health(health, listen):
+    with (
+        # The fleet file is read again whenever it changes, so that a lost terminal need not end the watch.
+        supervise_process(_SHUTDOWN_DEADLINE_S, ends_on_hangup=False) as shutdown,
+        serve_health(health, listen),
+    ):
         final_health = _run_watch(watched, telemetry, health, shutdown)
     if as_json:
         print_json(

@@ -12,48 +12,35 @@ from typing import Protocol, TypeVar
 
 from fleetgauge_core.detection import (
     Finding,
-    FindingSubject,
     FleetHealth,
-    HealthState,
     expect_pulses,
     restore_burn_state,
     restore_fleet_health,
 )
-from fleetgauge_core.fleet import Notifier, Telemetry
+from fleetgauge_core.fleet import Telemetry
 from fleetgauge_core.kafka import (
-    CredentialsUnreadableError,
     FollowedReader,
     KafkaUnavailableError,
     LeaderElection,
     Leadership,
-    LeadershipStatus,
     TopicChangeReporter,
-    ensure_credentials_readable,
     follow_topics,
     keep_telemetry_topics,
 )
+from fleetgauge_core.kafka.credentials_monitor import wait_for_readable_credentials
 from fleetgauge_core.runtime.health_server import ProcessHealth
-from fleetgauge_core.runtime.part_status import PartFault
 from fleetgauge_core.runtime.shutdown import ShutdownFlag
 from fleetgauge_core.runtime.supervision import request_shutdown_on_error
-from fleetgauge_operations.notify.fleet_faults import name_notifier
-from fleetgauge_operations.notify.outbox import RetryPolicy, Settlement
-from fleetgauge_operations.notify.receivers import receiver_key
 from fleetgauge_operations.watch.burn_tracker import BurnTracker
-from fleetgauge_operations.watch.delivery_cursor import (
-    DeliveryCursor,
-    NotifierBacklog,
-    restore_suppressed_findings,
-    start_delivery,
-)
+from fleetgauge_operations.watch.delivery_cursor import restore_suppressed_findings
 from fleetgauge_operations.watch.detection_loop import DetectionLoop, ReceivedPulses
+from fleetgauge_operations.watch.finding_sinks import FindingSinks, OpenAlert
 from fleetgauge_operations.watch.lake_context import LakeContext
-from fleetgauge_operations.watch.message_format import FindingFormat
 from fleetgauge_operations.watch.metrics import WatchMetrics
-from fleetgauge_operations.watch.notifier_context import LeadershipGate, NotifierContext
-from fleetgauge_operations.watch.notifiers import FindingSink, open_sink
 from fleetgauge_operations.watch.state_copy import StateCopy
-from fleetgauge_operations.watch.state_store import RestoredState, StateStore
+from fleetgauge_operations.watch.state_store import StateStore
+from fleetgauge_operations.watch.suppression import SuppressedFindings
+from fleetgauge_operations.watch.vantage_times import VantageTimes
 from fleetgauge_operations.watch.watched_fleet import WatchedFleet
 
 _log = logging.getLogger("fleetgauge.watch")
@@ -61,8 +48,6 @@ _log = logging.getLogger("fleetgauge.watch")
 _POLL_TIMEOUT_S = 0.5
 #: A leadership that the deletion of a topic ended begins again within seconds.
 _MEMORY_VALID_S = 300.0
-
-OpenAlert = tuple[FindingSubject, HealthState]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +70,8 @@ class WatchController:
         """
         state = FleetHealth()
         memory = _TopicMemory(self.telemetry, TopicChangeReporter(self.health.registry))
-        if not self._wait_for_credentials(shutdown):
+        access, remedy = self.telemetry.access, "provide it: until then nothing is watched"
+        if not wait_for_readable_credentials(access, self.health, shutdown, remedy, self.watched.refresh):
             return state
         keeper = keep_telemetry_topics(self.telemetry, self.telemetry.topics.watch_state)
         keeper.ensure()
@@ -99,22 +85,6 @@ class WatchController:
                 # A watch on standby is ready as well: it can take over at once.
                 self.health.mark_ready()
         return state
-
-    def _wait_for_credentials(self, shutdown: ShutdownFlag) -> bool:
-        """Wait until the telemetry cluster's credentials can be read; return False if told to end before."""
-        while not shutdown.is_set():
-            self.health.record_heartbeat()
-            self.watched.refresh()
-            try:
-                ensure_credentials_readable(self.telemetry.access)
-            except CredentialsUnreadableError as error:
-                message = f"{error}; provide it: until then nothing is watched"
-                self.health.parts.update("telemetry", PartFault.CREDENTIALS, {"telemetry": message})
-                shutdown.wait(_POLL_TIMEOUT_S)
-            else:
-                self.health.parts.update("telemetry", PartFault.CREDENTIALS, {})
-                return True
-        return False
 
     def _lead_or_retry(
         self, leadership: Leadership, memory: "_TopicMemory", shutdown: ShutdownFlag
@@ -158,36 +128,39 @@ class WatchController:
             stack.enter_context(
                 _running_thread("topics", partial(follow_topics, self.telemetry.access, followers))
             )
-            open_alerts = (*state.open_findings(), *burn_state.open_findings())
+            sinks = FindingSinks(
+                store,
+                dict(restored.deliveries),
+                leadership,
+                received,
+                lake_context.describe_cluster,
+                self.clock,
+                self.metrics,
+            )
+            open_alerts = (*state.open_findings(), *burn_tracker.open_findings())
             backlogs = [
-                self._restore_backlog(notifier, restored, open_alerts, store) for notifier in fleet.notifiers
+                sinks.restore_backlog(notifier, open_alerts)
+                for notifier in fleet.notifiers
+                if notifier.kind != "heartbeat"
             ]
             suppressed = restore_suppressed_findings(
                 restored.findings,
                 [subject for subject, _ in open_alerts],
-                [
-                    backlog
-                    for backlog, notifier in zip(backlogs, fleet.notifiers, strict=True)
-                    if notifier.kind != "heartbeat"
-                ],
+                backlogs,
                 partial(lake_context.plan.covers, at=now),
             )
             stack.enter_context(self.metrics.activate(open_alerts))
-            sinks = []
-            for notifier, (cursor, undelivered) in zip(fleet.notifiers, backlogs, strict=True):
-                sink = self._open_sink(notifier, leadership, cursor, received, lake_context)
-                stack.enter_context(_running(sink))
-                for finding in undelivered:
-                    # A finding that clears an alert is sent: its alert was sent before, or precedes it here.
-                    is_suppressed = finding.is_alert and finding.subject in suppressed
-                    (sink.postpone if is_suppressed else sink.notify)(finding)
-                sink.resume(alert for alert in open_alerts if alert[0] not in suppressed)
-                sinks.append(sink)
+            vantages = VantageTimes(restored.vantages, now)
+            for vantage, last_heard in vantages.last_heard():
+                if self.watched.may_list(vantage.cluster_id):
+                    self.metrics.restore_pulse_time(vantage, last_heard)
+            stack.enter_context(_running(sinks))
+            sinks.adopt_fleet(fleet, open_alerts, suppressed)
             self.health.mark_ready()
             _log.info("became the leader")
             stack.callback(_log.info, "no longer the leader")
-            loop = DetectionLoop(
-                clusters={cluster.id: cluster for cluster in fleet.clusters},
+            create_loop = partial(
+                DetectionLoop,
                 may_list=self.watched.may_list,
                 leadership=leadership,
                 pulse_reader=pulse_reader,
@@ -197,63 +170,55 @@ class WatchController:
                 suppressed=suppressed,
                 sinks=sinks,
                 received=received,
+                vantages=vantages,
                 clock=self.clock,
                 elapsed_s=time.monotonic,
                 show=self.show,
                 health=self.health,
                 metrics=self.metrics,
             )
+            following = _FleetFollower(
+                self.watched, lake_context, burn_tracker, sinks, suppressed, create_loop
+            )
             with request_shutdown_on_error(shutdown):
-                return loop.run(state, shutdown)
+                return following.run(state, leadership, shutdown)
 
-    def _open_sink(
-        self,
-        notifier: Notifier,
-        leadership: Leadership,
-        cursor: DeliveryCursor,
-        received: ReceivedPulses,
-        lake_context: LakeContext,
-    ) -> FindingSink:
-        metrics = self.metrics.create_notifier_metrics(name_notifier(notifier))
-        metrics.rejected.set(len(cursor.rejected))
-        gate = LeadershipGate(lambda: leadership.confirm() is not LeadershipStatus.LOST)
 
-        def settle(finding: Finding, settlement: Settlement) -> None:
-            metrics.record_settlement(settlement)
-            if gate.confirm_unless_recent():
-                cursor.settle(finding, settlement)
-                metrics.rejected.set(len(cursor.rejected))
+@dataclass(frozen=True, slots=True)
+class _FleetFollower:
+    """Runs one detection loop after another, each for the fleet file as it is by then.
 
-        def postpone(finding: Finding) -> None:
-            if gate.confirm_unless_recent():
-                cursor.postpone(finding)
+    What was folded and queued stays, so that a change of the file delays no finding.
+    """
 
-        context = NotifierContext(
-            clock=self.clock,
-            confirm_leadership=gate.confirm,
-            add_waiting=metrics.add_waiting,
-            last_pulse_at=lambda: received.last_emitted_at,
-            settle=settle,
-            postpone=postpone,
-        )
-        finding_format = FindingFormat(self.watched.fleet.page_url, lake_context.describe_cluster)
-        return open_sink(notifier, finding_format, context, RetryPolicy())
+    watched: WatchedFleet
+    lake_context: LakeContext
+    burn_tracker: BurnTracker
+    sinks: FindingSinks
+    suppressed: SuppressedFindings
+    create_loop: Callable[..., DetectionLoop]
 
-    def _restore_backlog(
-        self,
-        notifier: Notifier,
-        restored: RestoredState,
-        open_alerts: Sequence[OpenAlert],
-        store: StateStore,
-    ) -> NotifierBacklog:
-        """Return a notifier's cursor and undelivered findings; store the first record of a new notifier."""
-        key = receiver_key(notifier)
-        record = restored.deliveries.get(key)
-        if record is None:
-            record = start_delivery(key, restored.findings, {subject for subject, _ in open_alerts})
-            store.save_delivery(record)
-        undelivered = record.select_undelivered(restored.findings)
-        return NotifierBacklog(DeliveryCursor(record, undelivered, store.save_delivery), undelivered)
+    def run(self, state: FleetHealth, leadership: Leadership, shutdown: ShutdownFlag) -> FleetHealth:
+        """Run until ``shutdown`` is set or the leadership is lost; return the health by then."""
+        while True:
+            loop = self.create_loop(
+                clusters={cluster.id: cluster for cluster in self.watched.fleet.clusters},
+                has_new_fleet=partial(self._has_changed_since, self.watched.generation),
+            )
+            state = loop.run(state, shutdown)
+            if shutdown.is_set() or leadership.is_lost:
+                return state
+            self._adopt_fleet((*state.open_findings(), *self.burn_tracker.open_findings()))
+
+    def _adopt_fleet(self, open_alerts: Sequence[OpenAlert]) -> None:
+        fleet = self.watched.fleet
+        self.lake_context.adopt_fleet(fleet)
+        self.burn_tracker.adopt_fleet(fleet)
+        self.sinks.adopt_fleet(fleet, open_alerts, self.suppressed)
+
+    def _has_changed_since(self, generation: int) -> bool:
+        self.watched.refresh()
+        return self.watched.generation != generation
 
 
 class _TopicMemory:

@@ -29,6 +29,7 @@ from fleetgauge_operations.watch.metrics import WatchMetrics
 from fleetgauge_operations.watch.notifiers import FindingSink
 from fleetgauge_operations.watch.state_store import StateStore
 from fleetgauge_operations.watch.suppression import SuppressedFindings
+from fleetgauge_operations.watch.vantage_times import VantageTimes
 
 _log = logging.getLogger("fleetgauge.watch")
 
@@ -63,14 +64,17 @@ class DetectionLoop:
     clusters: Mapping[str, Cluster]
     may_list: Callable[[str], bool]
     """Returns whether the fleet file may list a cluster that is not among ``clusters``, in a bad entry."""
+    has_new_fleet: Callable[[], bool]
+    """Returns whether the fleet file has changed, so that the loop is to end and another to begin."""
     leadership: Leadership
     pulse_reader: TopicReader
     burn_tracker: BurnTracker
     store: StateStore
     lake_context: LakeContext
     suppressed: SuppressedFindings
-    sinks: Sequence[FindingSink]
+    sinks: Iterable[FindingSink]
     received: ReceivedPulses
+    vantages: VantageTimes
     clock: Callable[[], datetime]
     elapsed_s: Callable[[], float]
     show: Callable[[Finding], None]
@@ -78,20 +82,17 @@ class DetectionLoop:
     metrics: WatchMetrics
 
     def run(self, state: FleetHealth, shutdown: ShutdownFlag) -> FleetHealth:
-        """Run until ``shutdown`` is set or the leadership is lost; return the health by then."""
+        """Run until ``shutdown`` is set, the leadership is lost or there is a new fleet.
+
+        Returns: the health by then.
+        """
         sweep_at_s, now = self.elapsed_s(), self.clock()
-        # No agent clears the alerts of a cluster that was removed from the fleet file.
-        state, findings = self._remove_clusters(
-            state, lambda cluster_id: not (cluster_id in self.clusters or self.may_list(cluster_id)), now
-        )
-        if not self._publish(findings, now):
-            return state
-        while not (shutdown.is_set() or self.leadership.is_lost):
+        while not (shutdown.is_set() or self.leadership.is_lost or self.has_new_fleet()):
             self.health.record_heartbeat()
             record = self.pulse_reader.poll(_POLL_TIMEOUT_S)
             state = self._adopt_late_findings(state)
             state_before, time_before, now = state, now, self.clock()
-            findings = ()
+            findings: tuple[Finding, ...] = ()
             if time_before - now > MAX_CLOCK_AHEAD:
                 _log.error("the clock of this machine was set back by %s", time_before - now)
                 state = expect_pulses(rewind_clock(state, now), self._clusters_in_scope(now), now)
@@ -122,18 +123,28 @@ class DetectionLoop:
 
     def _sweep(self, state: FleetHealth, now: datetime) -> tuple[FleetHealth, tuple[Finding, ...]]:
         """Detect missing pulses in all clusters, and follow the clusters that enter or leave the scope."""
-        silent_unlisted = {
-            cluster_id
-            for cluster_id in state.clusters.keys() - self.clusters.keys()
-            if state.is_silent(cluster_id, now) and not self.may_list(cluster_id)
-        }
-        is_out_of_scope = partial(self._is_out_of_scope, now=now)
+        # The findings that cleared the alerts of a removed cluster were published after the previous sweep.
+        self.metrics.keep_clusters(state.clusters, now)
+        self._follow_vantages(now)
+        # No agent clears the alerts of a cluster that is not watched any more.
         state, cleared = self._remove_clusters(
-            state, lambda cluster_id: cluster_id in silent_unlisted or is_out_of_scope(cluster_id), now
+            state, lambda cluster_id: not self._is_watched(cluster_id, now), now
         )
         state = expect_pulses(state, self._clusters_in_scope(now) - state.clusters.keys(), now)
         state, no_data_findings = detect_no_data(state, now)
         return state, (*cleared, *no_data_findings)
+
+    def _follow_vantages(self, now: datetime) -> None:
+        """Store which vantages fell silent, and drop those that count as retired."""
+        fallen_silent = self.vantages.find_silent(now)
+        retired = self.vantages.retire(partial(self._is_watched, now=now), now)
+        for vantage in retired:
+            self.metrics.remove_vantage(vantage)
+        self._store_vantages(fallen_silent | {vantage.cluster_id for vantage in retired})
+
+    def _store_vantages(self, cluster_ids: Iterable[str]) -> None:
+        for cluster_id in cluster_ids:
+            self.store.save_vantages(cluster_id, self.vantages.silent_since(cluster_id))
 
     def _remove_clusters(
         self, state: FleetHealth, is_removed: Callable[[str], bool], now: datetime
@@ -144,13 +155,10 @@ class DetectionLoop:
     def _clusters_in_scope(self, now: datetime) -> set[str]:
         return {cluster_id for cluster_id, cluster in self.clusters.items() if cluster.is_in_scope_at(now)}
 
-    def _is_out_of_scope(self, cluster_id: str, now: datetime) -> bool:
-        """Return whether the fleet file puts the cluster out of scope now.
-
-        A cluster that is not in this fleet file is not: it may be in a newer version of the file.
-        """
+    def _is_watched(self, cluster_id: str, now: datetime) -> bool:
+        """Return whether the fleet file has the cluster in scope now, or lists it in a bad entry."""
         cluster = self.clusters.get(cluster_id)
-        return cluster is not None and not cluster.is_in_scope_at(now)
+        return self.may_list(cluster_id) if cluster is None else cluster.is_in_scope_at(now)
 
     def _adopt_late_findings(self, state: FleetHealth) -> FleetHealth:
         """Return the health with alerts that an earlier leader sent, and whose events arrived late.
@@ -170,7 +178,11 @@ class DetectionLoop:
     def _fold_pulse(
         self, state: FleetHealth, pulse: ProbePulse, now: datetime
     ) -> tuple[FleetHealth, tuple[Finding, ...]]:
-        self.metrics.record_pulse(pulse)
+        is_watched = self._is_watched(pulse.cluster_id, now)
+        if is_watched:
+            self.metrics.record_pulse(pulse)
+            if self.vantages.record_pulse(pulse.cluster_id, pulse.vantage, pulse.emitted_at):
+                self._store_vantages([pulse.cluster_id])
         age = now - pulse.emitted_at
         if age < -MAX_CLOCK_AHEAD:
             if pulse.vantage not in self.received.vantages_ahead:
@@ -180,14 +192,14 @@ class DetectionLoop:
                     -age,
                 )
             self.received.vantages_ahead.add(pulse.vantage)
-            self.metrics.record_ignored_pulse(pulse)
+            self.metrics.record_ignored_pulse(pulse, now)
             return state, ()
         self.received.vantages_ahead.discard(pulse.vantage)
         self.received.last_emitted_at = max(
             pulse.emitted_at, self.received.last_emitted_at or pulse.emitted_at
         )
-        if age > STALE_AFTER or self._is_out_of_scope(pulse.cluster_id, now):
-            self.metrics.record_ignored_pulse(pulse)
+        if age > STALE_AFTER or not is_watched:
+            self.metrics.record_ignored_pulse(pulse, now)
             return state, ()
         after, findings = fold_pulse(state, pulse)
         for key, history in find_changed_histories(state, after, pulse):

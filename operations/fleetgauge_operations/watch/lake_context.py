@@ -36,11 +36,12 @@ class LakeContext:
     def __init__(self, fleet: Fleet, clock: Callable[[], datetime]) -> None:
         self._fleet = fleet
         self._clock = clock
-        self._weeks = WeekCalendar(fleet.week.zone, fleet.week.start)
+        self._corrections: Sequence[Mapping[str, Any]] = ()
         self._budgets: Mapping[str, Mapping[str, Any]] = {}
         self._cases: Sequence[ActionCase] = ()
         self._has_read = Event()
         self._stopping = Event()
+        self._wake = Event()
         self._thread = Thread(target=self._run, name="lake-context", daemon=True)
         self.plan: MaintenancePlan = build_maintenance_plan((), fleet)
 
@@ -52,6 +53,13 @@ class LakeContext:
     def stop(self) -> None:
         """Stop reading, without waiting for a read that hangs."""
         self._stopping.set()
+        self._wake.set()
+
+    def adopt_fleet(self, fleet: Fleet) -> None:
+        """Use another fleet from now on; what was read last is kept until its lake has been read."""
+        self._fleet = fleet
+        self.plan = build_maintenance_plan(self._corrections, fleet)
+        self._wake.set()
 
     def describe_cluster(self, cluster_id: str) -> tuple[str, ...]:
         """Return lines about a cluster's remaining budgets and its recent actions, the latest action last."""
@@ -71,16 +79,18 @@ class LakeContext:
             _log.warning("%s is not installed: %s", error.name, "; ".join(_EFFECTS.values()))
             self._has_read.set()
             return
-        lake, last_errors = self._fleet.lake, dict[str, str]()
+        last_errors = dict[str, str]()
 
         def read_plan() -> None:
-            self.plan = build_maintenance_plan(lake_tables.read_corrections(lake), self._fleet)
+            self._corrections = lake_tables.read_corrections(self._fleet.lake)
+            self.plan = build_maintenance_plan(self._corrections, self._fleet)
 
         def read_budgets() -> None:
-            self._budgets = lake_tables.read_budgets(lake, self._weeks.week_at(self._clock()).week)
+            weeks = WeekCalendar(self._fleet.week.zone, self._fleet.week.start)
+            self._budgets = lake_tables.read_budgets(self._fleet.lake, weeks.week_at(self._clock()).week)
 
         def read_cases() -> None:
-            self._cases = lake_tables.read_cases(lake, self._clock())
+            self._cases = lake_tables.read_cases(self._fleet.lake, self._clock())
 
         while True:
             for name, read in (("plan", read_plan), ("budgets", read_budgets), ("cases", read_cases)):
@@ -97,7 +107,9 @@ class LakeContext:
                     _log.warning("%s: %s", _EFFECTS[name], message)
                 last_errors[name] = message
             self._has_read.set()
-            if self._stopping.wait(_READ_INTERVAL_S):
+            self._wake.wait(_READ_INTERVAL_S)
+            self._wake.clear()
+            if self._stopping.is_set():
                 return
 
 

@@ -109,12 +109,6 @@ def summarize(
     return f"{subject.cluster_id}: {summary}"
 
 
-def summarize_finding(finding: Finding) -> str:
-    """Return one line about a finding that opens or changes, or one that is resolved."""
-    evidence = json.loads(finding.event.evidence)
-    return summarize(finding.subject, finding.from_state, finding.to_state, evidence)
-
-
 def _describe_agent_fault(evidence: Mapping[str, Any]) -> str | None:
     """Return which brokers a vantage does not measure, why, and what to do; None without such a fault."""
     if evidence.get("agent_fault") not in set(AgentFault):
@@ -122,6 +116,19 @@ def _describe_agent_fault(evidence: Mapping[str, Any]) -> str | None:
     fault = AgentFault(evidence["agent_fault"])
     brokers = ", ".join(map(str, evidence.get("brokers", ())))
     return f"does not measure brokers {brokers}: {fault.description}; {fault.remedy}"
+
+
+def summarize_finding(finding: Finding) -> str:
+    """Return one line about a finding that opens, changes or is resolved, or whose cluster was removed."""
+    if not finding.is_unwatched:
+        evidence = json.loads(finding.event.evidence)
+        return summarize(finding.subject, finding.from_state, finding.to_state, evidence)
+    subject, names = finding.subject, _name_subject(finding.subject)
+    about = "".join(f" of {name} {value}" for name, value in names.items() if value is not None)
+    return (
+        f"{subject.cluster_id}: no longer watched, by the fleet file: "
+        f"{finding.from_state}{about} is closed, whether it has recovered or not"
+    )
 
 
 def _name_subject(subject: FindingSubject) -> dict[str, int | str | None]:
@@ -152,7 +159,7 @@ class FindingFormat:
             firing=not finding.is_cleared,
             kind=event.kind,
             broker_id=event.broker_id,
-            summary=summarize(subject, before, after, evidence),
+            summary=summarize_finding(finding),
             annotations={
                 **self._annotations(subject, alert_state),
                 **({"summary": summarize(subject, before, after, evidence)} if finding.is_alert else {}),

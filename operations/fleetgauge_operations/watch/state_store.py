@@ -5,7 +5,7 @@ because a newer version wrote it, is skipped.
 """
 
 import logging
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -32,6 +32,7 @@ from fleetgauge_core.kafka import (
 )
 from fleetgauge_core.slo.burn import BurnMinute
 from fleetgauge_operations.watch.state_copy import RecreationFollower, StateCopy
+from fleetgauge_operations.watch.vantage_times import SilentSince
 
 _log = logging.getLogger("fleetgauge.watch")
 
@@ -114,7 +115,21 @@ class BurnRecord(BaseModel):
             yield BurnMinute(self.hour + timedelta(minutes=minute), bool(is_bad), *counts)
 
 
-AnyStateRecord = LatencyBaselineRecord | DeliveryRecord | BurnRecord
+class VantageRecord(BaseModel):
+    """The vantages of a cluster: when each silent one was last heard, None for all others."""
+
+    model_config = ConfigDict(frozen=True)
+    kind: Literal["heard"] = "heard"
+    cluster: str
+    vantages: dict[str, AwareDatetime | None]
+
+    @property
+    def key(self) -> str:
+        """The record key."""
+        return f"{self.kind}/{self.cluster}"
+
+
+AnyStateRecord = LatencyBaselineRecord | DeliveryRecord | BurnRecord | VantageRecord
 
 
 class StateRecord(RootModel[Annotated[AnyStateRecord, Field(discriminator="kind")]]):
@@ -131,6 +146,8 @@ class RestoredState:
     """By notifier."""
     burn_minutes: Mapping[str, Sequence[BurnMinute]]
     """By cluster, in no order."""
+    vantages: Mapping[str, SilentSince]
+    """By cluster."""
 
 
 class StateStore:
@@ -154,6 +171,9 @@ class StateStore:
             telemetry.access, telemetry.topics.health_events.name, "fleetgauge-watch", lambda _: None
         )
         self._latest_times = LatestFindingTimes()
+        self._retention = timedelta(hours=telemetry.topics.health_events.retention_hours)
+        self.findings: deque[Finding] = deque()
+        """All findings that the topic retains, in order; those of this watch are appended."""
 
     @property
     def followers(self) -> tuple[TopicFollower, ...]:
@@ -192,7 +212,9 @@ class StateStore:
         findings = (finding for value in events if (finding := decode_finding(value)))
         latest = tuple(finding for finding in findings if self._latest_times.record_if_newer(finding))
         with self._copy.lock:
-            return restore_state(self._restore_findings(latest), self._restore_records(tuple(records)))
+            restored = restore_state(self._restore_findings(latest), self._restore_records(tuple(records)))
+        self.findings = deque(restored.findings)
+        return restored
 
     def _restore_findings(self, stored: tuple[Finding, ...]) -> tuple[Finding, ...]:
         """Return the stored findings, and those of a topic that was deleted, which are written again."""
@@ -205,7 +227,7 @@ class StateStore:
                 if fingerprint not in fingerprints
             )
         for finding in copied:
-            self.save_finding(finding)
+            self._write_finding(finding)
         self._copy.findings |= {finding.event.fingerprint: finding for finding in stored}
         return tuple(sorted((*copied, *stored), key=lambda finding: finding.event.at)) if copied else stored
 
@@ -226,7 +248,7 @@ class StateStore:
     def _write_findings_again(self) -> None:
         with self._copy.lock:
             for finding in sorted(self._copy.findings.values(), key=lambda finding: finding.event.at):
-                self.save_finding(finding)
+                self._write_finding(finding)
 
     def _write_records_again(self, records: Mapping[str, bytes] | None = None) -> None:
         topic = self._telemetry.topics.watch_state.name
@@ -241,6 +263,7 @@ class StateStore:
         while record := self._event_reader.poll(0):
             finding = decode_finding(record.value)
             if finding and self._is_new(finding):
+                self._append(finding)
                 yield finding
 
     def _is_new(self, finding: Finding) -> bool:
@@ -250,6 +273,10 @@ class StateStore:
 
     def save_finding(self, finding: Finding) -> None:
         """Write a finding to the topic from which the lake's tables are filled too."""
+        self._append(finding)
+        self._write_finding(finding)
+
+    def _write_finding(self, finding: Finding) -> None:
         event = finding.event
         self._latest_times.record(finding)
         with self._copy.lock:
@@ -257,6 +284,12 @@ class StateStore:
             self._durable_producer.send(
                 self._telemetry.topics.health_events.name, event.cluster_id, event.encode()
             )
+
+    def _append(self, finding: Finding) -> None:
+        """Append a finding, and drop those that the topic does not retain any more."""
+        self.findings.append(finding)
+        while self.findings[0].event.at < finding.event.at - self._retention:
+            self.findings.popleft()
 
     def save_latency_history(self, key: LatencyHistoryKey, history: LatencyHistory) -> None:
         """Write the latency history of a broker."""
@@ -276,6 +309,10 @@ class StateStore:
         descending = takewhile(lambda minute: minute.minute >= hour, reversed(minutes))
         rows = tuple(((minute.minute - hour) // _MINUTE, *minute[1:]) for minute in descending)
         self._send(BurnRecord(cluster=cluster_id, hour=hour, minutes=rows[::-1]), self._producer)
+
+    def save_vantages(self, cluster_id: str, vantages: SilentSince) -> None:
+        """Write which vantages of a cluster are silent."""
+        self._send(VantageRecord(cluster=cluster_id, vantages=dict(vantages)), self._durable_producer)
 
     def _send(self, record: AnyStateRecord, producer: RecordProducer) -> None:
         value = record.model_dump_json().encode()
@@ -301,16 +338,19 @@ def restore_state(findings: tuple[Finding, ...], values: Iterable[bytes]) -> Res
     histories: dict[LatencyHistoryKey, LatencyHistory] = {}
     deliveries: dict[str, DeliveryRecord] = {}
     burn_records: dict[str, BurnRecord] = {}
+    vantages: dict[str, SilentSince] = {}
     for record, _ in _parse_records(values):
         match record:
             case DeliveryRecord():
                 deliveries[record.notifier] = record
             case BurnRecord():
                 burn_records[record.key] = record
+            case VantageRecord():
+                vantages[record.cluster] = record.vantages
             case LatencyBaselineRecord():
                 key = LatencyHistoryKey(record.cluster, record.broker, record.vantage)
                 histories[key] = tuple(LatencyQuantiles(*block) for block in record.took)
     burn_minutes: dict[str, list[BurnMinute]] = defaultdict(list)
     for burn_record in burn_records.values():
         burn_minutes[burn_record.cluster] += burn_record.burn_minutes()
-    return RestoredState(findings, histories, deliveries, burn_minutes)
+    return RestoredState(findings, histories, deliveries, burn_minutes, vantages)

@@ -34,6 +34,11 @@ class WatchedFleet:
         """The fleet as of the last ``load`` or ``refresh``."""
         return self._file.fleet
 
+    @property
+    def generation(self) -> int:
+        """Counts the changes of the fleet, and of the entries that cannot be used."""
+        return self._file.generation
+
     def load(self) -> Telemetry:
         """Read the file and return its telemetry cluster.
 
@@ -41,7 +46,7 @@ class WatchedFleet:
         """
         telemetry = require_telemetry(self._file.load(), self._file.path)
         if self._strict:
-            require_readable_credentials({"telemetry": telemetry.access})
+            require_readable_credentials(telemetry.access, {})
             require_readable_secrets(self.fleet.notifiers)
         self._report_faults()
         return telemetry

@@ -5,18 +5,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fleetgauge_core.fleet import ClusterAccess, Fleet, load_fleet, require_telemetry
+from fleetgauge_core.fleet import Fleet, load_fleet, require_telemetry
 from fleetgauge_core.fleet.usable_fleet import load_usable_fleet
-from fleetgauge_core.kafka import (
-    CredentialsUnreadableError,
-    TopicChangeReporter,
-    ensure_credentials_readable,
-    explain_telemetry_errors,
+from fleetgauge_core.kafka import TopicChangeReporter, explain_telemetry_errors
+from fleetgauge_core.kafka.credentials_monitor import (
+    require_readable_credentials,
+    wait_for_readable_credentials,
 )
-from fleetgauge_core.kafka.credentials_monitor import require_readable_credentials
 from fleetgauge_core.runtime.cli import ListenAddress, print_json
 from fleetgauge_core.runtime.health_server import ProcessHealth, serve_health
-from fleetgauge_core.runtime.part_status import PartFault
 from fleetgauge_core.runtime.shutdown import ShutdownFlag
 from fleetgauge_core.runtime.supervision import request_shutdown_on_error, supervise_process
 from fleetgauge_pipelines.jobs.batch_report import COUNT_NAMES, count_batch, print_batch
@@ -29,8 +26,6 @@ if TYPE_CHECKING:
 #: A process without a heartbeat for this long is not alive. A normal batch takes seconds; catching up after
 #: an outage, or the first start, which downloads the jars, takes minutes.
 _MAX_HEARTBEAT_AGE_S = 15 * 60
-#: Pause before secrets that could not be read are read again.
-_RETRY_S = 2.0
 
 
 def process_topics(
@@ -45,7 +40,7 @@ def process_topics(
     fleet = load_fleet(config) if strict else _load_processed_fleet(config)
     telemetry = require_telemetry(fleet, config)
     if strict:
-        require_readable_credentials({"telemetry": telemetry.access})
+        require_readable_credentials(telemetry.access, {})
     health = ProcessHealth("stream", _MAX_HEARTBEAT_AGE_S)
     metrics = StreamMetrics(health.registry)
     topic_changes = TopicChangeReporter(health.registry)
@@ -80,7 +75,8 @@ def process_topics(
             )
 
     with supervise_process(SHUTDOWN_DEADLINE_S) as shutdown, serve_health(health, listen):
-        if _wait_for_credentials(telemetry.access, health, shutdown):
+        remedy = "provide it: until then no record is processed"
+        if wait_for_readable_credentials(telemetry.access, health, shutdown, remedy):
             run(shutdown)
     if as_json:
         print_json(totals)
@@ -98,22 +94,6 @@ def _load_processed_fleet(config: Path) -> Fleet:
     return (
         load_fleet(config) if any(problem.part == "cluster" for problem in loaded.problems) else loaded.fleet
     )
-
-
-def _wait_for_credentials(access: ClusterAccess, health: ProcessHealth, shutdown: ShutdownFlag) -> bool:
-    """Wait until the telemetry cluster's credentials can be read; return False if told to end before."""
-    while not shutdown.is_set():
-        health.record_heartbeat()
-        try:
-            ensure_credentials_readable(access)
-        except CredentialsUnreadableError as error:
-            message = f"{error}; provide it: until then no record is processed"
-            health.parts.update("telemetry", PartFault.CREDENTIALS, {"telemetry": message})
-            shutdown.wait(_RETRY_S)
-        else:
-            health.parts.update("telemetry", PartFault.CREDENTIALS, {})
-            return True
-    return False
 
 
 def _now() -> datetime:

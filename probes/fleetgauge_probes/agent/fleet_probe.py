@@ -52,7 +52,10 @@ class FleetProbe:
     @property
     def start_errors(self) -> dict[str, str]:
         """Why a cluster is not probed, by the ID of each whose credentials cannot be read."""
-        return {cluster_id: failure.message for cluster_id, failure in self._failures.items()}
+        return {
+            cluster_id: f"{failure.message}; provide it: until then the cluster is not measured"
+            for cluster_id, failure in self._failures.items()
+        }
 
     def update_clusters(self, clusters: Sequence[Cluster]) -> None:
         """Probe exactly these clusters from now on.

@@ -101,7 +101,8 @@ class ReportPublisher:
     @property
     def telemetry_faults(self) -> dict[str, str]:
         """Why the telemetry cluster's secrets or certificates cannot be read, if so."""
-        return {"telemetry": self._pulses.fault} if self._pulses.fault else {}
+        fault = self._pulses.fault
+        return {"telemetry": f"{fault}; provide it: until then pulses are lost"} if fault else {}
 
     def start(self) -> None:
         """Start producing."""

@@ -93,7 +93,11 @@ def find_healthy_since(findings: Iterable[Finding], cluster_id: str) -> dict[int
             alerting.add(subject)
         elif subject in alerting:
             alerting.remove(subject)
-            healthy_since[subject.broker_id] = finding.event.at
+            if finding.is_unwatched:
+                # Whether the broker recovered is not known.
+                healthy_since.pop(subject.broker_id, None)
+            else:
+                healthy_since[subject.broker_id] = finding.event.at
     alerting_broker_ids = {subject.broker_id for subject in alerting}
     return {broker_id: at for broker_id, at in healthy_since.items() if broker_id not in alerting_broker_ids}
 

@@ -38,7 +38,7 @@ class ReloadedFile:
     def settle(self, fleet_file: FleetFile) -> list[str]:
         """Return the IDs of the clusters once a change, if there is one, has been seen for a second."""
         fleet_file.refresh()
-        self.now_s += 1
+        self.now_s += 1.5
         return [cluster.id for cluster in fleet_file.refresh().clusters]
 
 
@@ -69,6 +69,7 @@ def test_a_file_is_not_read_while_it_is_written(file: ReloadedFile, caplog: pyte
         fleet_file.refresh()
         file.now_s += 0.9
         assert len(fleet_file.refresh().clusters) == 3
+        file.now_s += 0.05
     file.path.write_text("clusters:\n" + "".join([*lines, lines[0].replace("c0", "c3")]), encoding="utf-8")
     assert file.settle(fleet_file) == ["c0", "c1", "c2", "c3"]
     assert not [record for record in caplog.records if record.levelname == "ERROR"]

@@ -98,6 +98,13 @@ def test_a_bad_notifier_leaves_all_others(tmp_path: Path, notifier: object) -> N
     assert [(problem.part, problem.name) for problem in loaded.problems] == [("notifier", "notifiers.0")]
 
 
+def test_the_first_of_two_notifiers_with_one_name_counts(tmp_path: Path) -> None:
+    named = [WEBHOOK | {"name": "oncall", "url": f"http://{number}"} for number in range(2)]
+    loaded = _load(tmp_path, {"clusters": [GOOD[0]], "notifiers": [WEBHOOK, *named]})
+    assert [each.url for each in loaded.fleet.notifiers] == ["http://hook", "http://0"]
+    assert [problem.message for problem in loaded.problems] == ["notifiers: name 'oncall' is given twice"]
+
+
 @pytest.mark.parametrize(
     ("document", "message"),
     [

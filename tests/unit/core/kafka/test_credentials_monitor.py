@@ -18,10 +18,12 @@ def test_unreadable_credentials_are_found_until_they_can_be_read(tmp_path: Path)
         "a": f"nobody:1: the secret in {tmp_path / 'a'} cannot be read: No such file or directory"
     }
     with pytest.raises(CredentialsUnreadableError, match=r"^cluster a: nobody:1: the secret"):
-        require_readable_credentials({"cluster a": accesses["a"]})
+        require_readable_credentials(accesses["b"], accesses)
+    with pytest.raises(CredentialsUnreadableError, match=r"^telemetry: nobody:1: the secret"):
+        require_readable_credentials(accesses["a"], {})
     (tmp_path / "a").write_text("word")
     assert monitor.find_unreadable(accesses) == {}
-    require_readable_credentials(accesses)
+    require_readable_credentials(accesses["a"], accesses)
     (tmp_path / "a").unlink()
     assert list(monitor.find_unreadable(accesses)) == ["a"]
 

@@ -10,7 +10,7 @@ from fleetgauge_core.detection import (
     HealthCondition,
     HealthState,
 )
-from fleetgauge_core.detection.finding import build_finding
+from fleetgauge_core.detection.finding import build_finding, mark_as_unwatched
 from fleetgauge_operations.actions.plan.snapshot import ActiveAlert, find_active_alerts, find_healthy_since
 from tests.unit.operations.mitigation.simulated_cluster import NOON
 
@@ -102,3 +102,16 @@ def test_a_broker_is_healthy_since_its_last_alert_ended() -> None:
     assert find_healthy_since([*slow, *recovered], "orders") == {}
     suspected = build_findings(AVAILABILITY, HealthState.HEALTHY, HealthState.SUSPECT, HealthState.HEALTHY)
     assert find_healthy_since(suspected, "orders") == {}
+
+
+def test_a_broker_whose_cluster_is_no_longer_watched_is_not_healthy() -> None:
+    opened, cleared, again, removed = build_findings(
+        LATENCY,
+        HealthState.HEALTHY,
+        HealthState.DEGRADED,
+        HealthState.HEALTHY,
+        HealthState.DEGRADED,
+        HealthState.HEALTHY,
+    )
+    assert find_healthy_since([opened, cleared], "orders") == {2: NOON + MINUTE}
+    assert find_healthy_since([opened, cleared, again, mark_as_unwatched(removed)], "orders") == {}

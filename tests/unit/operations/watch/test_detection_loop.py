@@ -1,6 +1,6 @@
 """The detection loop on pulses in memory: what is stored, who is notified, and what ends it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -12,8 +12,11 @@ from fleetgauge_core.kafka import ConsumerRecord, LeadershipStatus
 from fleetgauge_core.runtime.health_server import ProcessHealth
 from fleetgauge_core.runtime.shutdown import ShutdownFlag
 from fleetgauge_operations.watch.detection_loop import DetectionLoop, ReceivedPulses
+from fleetgauge_operations.watch.message_format import summarize_finding
 from fleetgauge_operations.watch.metrics import WatchMetrics
 from fleetgauge_operations.watch.suppression import SuppressedFindings
+from fleetgauge_operations.watch.vantage_times import VantageTimes
+from tests.exposition import samples_of
 from tests.unit.core.detection.pulses import NOON, at, broker, hung, pulse
 
 BROKER_DOWN = FindingSubject("orders", HealthCondition.BROKER_DOWN, 1)
@@ -40,6 +43,9 @@ class MemoryWatch:
     stored: list[Finding] = field(default_factory=list)
     shutdown: ShutdownFlag = field(default_factory=ShutdownFlag)
     is_lost: bool = False
+    vantages: VantageTimes = field(default_factory=lambda: VantageTimes({}, NOON))
+    stored_vantages: dict[str, dict[str, datetime | None]] = field(default_factory=dict)
+    has_new_fleet: bool = False
     bad_entries: Sequence[str] = ()
     """Clusters whose entry in the fleet file cannot be used."""
     received: ReceivedPulses = field(default_factory=ReceivedPulses)
@@ -87,6 +93,9 @@ class MemoryWatch:
     def save_latency_history(self, *_: object) -> None:
         pass
 
+    def save_vantages(self, cluster_id: str, vantages: Mapping[str, datetime | None]) -> None:
+        self.stored_vantages[cluster_id] = dict(vantages)
+
     def read_late_findings(self) -> Iterable[Finding]:
         late, self.late_findings = self.late_findings, []
         return late
@@ -119,6 +128,7 @@ class MemoryWatch:
                 name: Cluster.model_validate({"id": name, "bootstrap": "nobody:1"}) for name in clusters
             },
             may_list=lambda cluster_id: cluster_id in self.bad_entries,
+            has_new_fleet=lambda: self.has_new_fleet,
             leadership=memory,
             pulse_reader=memory,
             burn_tracker=memory,
@@ -127,12 +137,14 @@ class MemoryWatch:
             suppressed=SuppressedFindings(),
             sinks=[memory],
             received=self.received,
+            vantages=self.vantages,
             clock=lambda: self.now - self.clock_ahead,
             elapsed_s=lambda: (self.now - at(0)).total_seconds(),
             show=lambda _: None,
             health=health,
             metrics=WatchMetrics(health.registry),
         )
+        self.registry = health.registry
         return loop.run(state or FleetHealth(), self.shutdown)
 
 
@@ -189,6 +201,45 @@ def test_the_alerts_of_a_cluster_that_left_the_fleet_file_are_cleared_first() ->
     watch = MemoryWatch([], now=at(11))
     assert watch.run(state, clusters=["payments"]).open_findings() == ()
     assert watch.log[:2] == ["store HEALTHY", "notify HEALTHY"]
+
+
+def test_a_cluster_that_left_the_fleet_file_is_forgotten_whoever_still_measures_it() -> None:
+    late = [pulse(15 + 5 * n, hung(15 + 5 * n)) for n in range(9)]
+    others = [pulse(15 + 5 * n, broker(), cluster="payments") for n in range(9)]
+    watch = MemoryWatch([each for pair in zip(late, others, strict=True) for each in pair], idle_s=2)
+    state = MemoryWatch(HEALTHY_THEN_HUNG).run()
+    assert watch.run(state, clusters=["payments"]).open_findings() == ()
+    (cleared,) = watch.stored
+    assert cleared.is_unwatched
+    assert summarize_finding(cleared).startswith("orders: no longer watched")
+    for name in (
+        "fleetgauge_findings_open",
+        "fleetgauge_broker_named",
+        "fleetgauge_watch_pulse_timestamp_seconds",
+    ):
+        assert not [labels for labels in samples_of(watch.registry, name) if "orders" in labels]
+    ignored = "fleetgauge_watch_pulses_ignored_total"
+    assert samples_of(watch.registry, ignored) == {("orders", "zone-a"): 9}
+    quiet = MemoryWatch([*late, *others], idle_s=62)
+    quiet.run(state, clusters=["payments"])
+    assert ("orders", "zone-a") not in samples_of(quiet.registry, ignored)
+
+
+def test_a_new_fleet_ends_the_loop_and_keeps_the_health() -> None:
+    state = MemoryWatch(HEALTHY_THEN_HUNG).run()
+    watch = MemoryWatch([], has_new_fleet=True)
+    assert watch.run(state) is state
+    assert not watch.shutdown.is_set()
+
+
+def test_it_is_stored_when_a_vantage_falls_silent_and_is_heard_again() -> None:
+    other = [pulse(5 * n, broker(), vantage="zone-b") for n in range(1, 9)]
+    watch = MemoryWatch([pulse(0, broker()), *other])
+    watch.run()
+    assert watch.stored_vantages == {"orders": {"zone-a": at(0), "zone-b": None}}
+    back = MemoryWatch([pulse(45, broker())], now=at(45), vantages=watch.vantages)
+    back.run()
+    assert back.stored_vantages == {"orders": {"zone-a": None, "zone-b": None}}
 
 
 def test_the_alerts_of_a_cluster_with_a_bad_entry_stay_open() -> None:

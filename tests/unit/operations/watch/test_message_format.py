@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fleetgauge_core.detection import Finding, FindingSubject, HealthCondition, HealthState
-from fleetgauge_core.detection.finding import build_finding
+from fleetgauge_core.detection.finding import build_finding, mark_as_unwatched
 from fleetgauge_core.fleet import Notifier
 from fleetgauge_dashboards.links import AlertsView, parse_view
 from fleetgauge_operations.notify.notification import Notification
@@ -86,6 +86,14 @@ def test_a_vantage_with_a_fault_of_its_own_says_which_and_what_to_do() -> None:
         subject, HealthState.HEALTHY, HealthState.VANTAGE_ILL, NOON, evidence | {"agent_fault": "next year"}
     )
     assert "a fault of its agent, its host or its network" in summarize_finding(of_another_version)
+
+
+@pytest.mark.parametrize("kind", ["webhook", "slack"])
+def test_the_end_of_a_finding_of_a_cluster_that_is_not_watched_says_no_recovery(kind: str) -> None:
+    body = format_finding(mark_as_unwatched(RECOVERED), kind)
+    text = "orders: no longer watched, by the fleet file: BROKER_DOWN of broker 3 is closed"
+    assert text in body["summary" if kind == "webhook" else "text"]
+    assert kind == "slack" or (body["status"], body["evidence"]["watched"]) == ("resolved", False)
 
 
 def test_a_slack_message_has_the_summary_and_links() -> None:

@@ -72,7 +72,8 @@ def test_a_cluster_without_readable_credentials_delays_no_other_and_is_tried_aga
         assert fleet.update(ORDERS, TLS) == ["orders"]
         fleet.now_s += 0.25
     assert fleet.attempts == ["orders", "tls"]
-    assert fleet.fleet_probe.start_errors == {"tls": "tls:1: no secret"}
+    (message,) = fleet.fleet_probe.start_errors.values()
+    assert message.startswith("tls:1: no secret; provide it: ")
     fleet.unreadable.clear()
     fleet.now_s += 2
     assert fleet.update(ORDERS, TLS) == ["orders", "tls"]
