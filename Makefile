@@ -6,7 +6,7 @@ ENVIRONMENT := $(VENV)/.ready
 TEST_TOOLS := $(VENV)/.tools
 COMPILE_LOCK := $(BIN)/uv pip compile --quiet --no-header --generate-hashes --universal --python-version 3.11
 APT_GET := apt-get -qq -o Acquire::Retries=3
-IMAGE_EXTRAS := agent: watch:operations stream:pipelines dash:dashboards
+IMAGE_EXTRAS := agent: watch:operations,corrections stream:pipelines dash:dashboards
 ARGS ?=
 
 # Unpack a Debian package for a command that is missing: command, package, what its tests are about.
@@ -72,8 +72,8 @@ lock: $(ENVIRONMENT) ## Resolve all dependencies again and write the locks
 
 # An image has only the dependencies of its process, at the versions of locks/python.txt.
 lock-images: $(ENVIRONMENT) ## Write the lock of each image from locks/python.txt
-	@for role in $(IMAGE_EXTRAS); do name=$${role%%:*}; extra=$${role#*:}; \
-		$(COMPILE_LOCK) --no-annotate --upgrade -c locks/python.txt $${extra:+--extra $$extra} pyproject.toml -o locks/$$name.txt || exit; done
+	@for role in $(IMAGE_EXTRAS); do name=$${role%%:*}; extras=$$(echo "$${role#*:}" | tr , ' '); \
+		$(COMPILE_LOCK) --no-annotate --upgrade -c locks/python.txt $${extras:+$$(printf -- '--extra %s ' $$extras)} pyproject.toml -o locks/$$name.txt || exit; done
 	@$(COMPILE_LOCK) --no-annotate --upgrade -c locks/python.txt --group pyproject.toml:build -o locks/build.txt
 
 release: $(ENVIRONMENT) ## Build and test wheel, sdist, SBOM and licences in dist/; uploads nothing

@@ -43,6 +43,12 @@ def test_a_fleetgauge_service_can_write_only_to_tmp_and_its_volume(name: str) ->
     assert writable == OWN_VOLUME.get(name, [])
 
 
+def test_the_lake_of_the_fleet_file_is_mounted_in_every_process_that_reads_it() -> None:
+    lake = load_fleet(COMPOSE.with_name("fleet.yaml")).lake
+    for name, mode in (("stream", ""), ("watch", ":ro"), ("dash", ":ro")):
+        assert f"lake:{lake}{mode}" in SERVICES[name]["volumes"]
+
+
 def test_spark_can_load_the_libraries_that_it_unpacks_to_tmp() -> None:
     assert any(":exec," in place for place in SERVICES["stream"]["tmpfs"])
 

@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -11,12 +12,17 @@ import pytest
 from tests.deployment.images import DOCKERFILE, LOCKS, read_stages
 from tests.deployment.manifests import ROOT
 
-#: The extra of the distribution that each image contains.
-EXTRAS = {"agent": None, "watch": "operations", "stream": "pipelines", "dash": "dashboards"}
+#: The extras of the distribution that each image contains.
+EXTRAS = {
+    "agent": (),
+    "watch": ("operations", "corrections"),
+    "stream": ("pipelines",),
+    "dash": ("dashboards",),
+}
 #: Large packages of other images, which must not be included by accident.
 FOREIGN = {
     "agent": {"pyspark", "pyarrow", "dash"},
-    "watch": {"pyspark", "pyarrow", "dash"},
+    "watch": {"pyspark", "dash"},
     "stream": {"dash"},
     "dash": {"pyspark", "delta-spark"},
 }
@@ -71,15 +77,23 @@ def test_a_lock_of_an_image_has_the_pins_of_the_full_lock(name: str) -> None:
     assert differing == [], "run 'make lock-images'"
 
 
-@pytest.mark.parametrize(("name", "extra"), EXTRAS.items())
-def test_a_lock_of_an_image_has_all_packages_of_its_extra_and_no_foreign_ones(
-    name: str, extra: str | None
+@pytest.mark.parametrize(("name", "extras"), EXTRAS.items())
+def test_a_lock_of_an_image_has_all_packages_of_its_extras_and_no_foreign_ones(
+    name: str, extras: Sequence[str]
 ) -> None:
     required = parse_names(PROJECT["dependencies"])
-    if extra is not None:
+    for extra in extras:
         required |= parse_names(PROJECT["optional-dependencies"][extra])
     assert required <= set(read_lock_file(name)), "run 'make lock-images'"
     assert FOREIGN[name] & set(read_lock_file(name)) == set()
+
+
+def test_the_locks_are_made_with_the_extras_of_the_images() -> None:
+    (line,) = (
+        line for line in (ROOT / "Makefile").read_text().splitlines() if line.startswith("IMAGE_EXTRAS")
+    )
+    made = dict(role.split(":") for role in line.partition(":=")[2].split())
+    assert {name: tuple(filter(None, extras.split(","))) for name, extras in made.items()} == EXTRAS
 
 
 def test_the_build_context_has_only_the_sources_of_the_wheel() -> None:

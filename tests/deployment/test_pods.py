@@ -5,6 +5,7 @@ from importlib.metadata import version
 import pytest
 
 from fleetgauge_core import __version__
+from fleetgauge_core.fleet import load_fleet
 from tests.deployment.images import LOCKS, read_stages
 from tests.deployment.manifests import (
     INFRA,
@@ -59,6 +60,18 @@ def test_only_the_stream_may_write_the_lake(pod: PodTemplate) -> None:
             if mount["name"] == "lake" and not mount.get("readOnly")
         ]
         assert bool(writable) == (pod.labels["app.kubernetes.io/component"] == "stream")
+
+
+def test_the_lake_of_the_fleet_file_is_mounted_in_every_process_that_reads_it() -> None:
+    lakes = {load_fleet(path).lake for path in (INFRA / "kubernetes").rglob("fleet.yaml")} - {"lake"}
+    readers = [
+        pod for pod in PODS if pod.labels["app.kubernetes.io/component"] in ("watch", "dash", "stream")
+    ]
+    assert readers
+    for pod in readers:
+        for container in pod.containers:
+            mounts = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
+            assert mounts["lake"] in lakes
 
 
 @pytest.mark.parametrize("deployment", select_kind(load_resources(), "Deployment"), ids=str)
