@@ -8,17 +8,32 @@ from rich.table import Table
 
 from fleetgauge_core.runtime.cli import InputError, print_json
 from fleetgauge_core.runtime.console import console, print_table
+from fleetgauge_core.runtime.supervision import supervise_process
 from fleetgauge_local.fleet import LocalFleet
 from fleetgauge_local.layout import TOPOLOGIES
 from fleetgauge_local.runner_protocol import BrokerFault, BrokerStatus, FaultKind, FleetStatus, MirrorFault
+
+#: How long the processes of a fleet that is interrupted may take to end.
+_SHUTDOWN_DEADLINE_S = 150.0
+#: 128 + SIGINT, as a shell reports it.
+_EXIT_INTERRUPTED = 130
 
 
 def start_fleet(directory: Path, fresh: bool, topology: str, as_json: bool) -> None:
     """Start the processes of a fleet, which run until ``stop_fleet``. Raises: LocalFleetError."""
     selected = TOPOLOGIES[topology]
-    with console.status("starting brokers") as spinner:
-        local = LocalFleet(directory, selected.clusters, mirrors=selected.mirrors, progress=spinner.update)
-        status = local.start(detached=True, fresh=fresh)
+    try:
+        with (
+            supervise_process(_SHUTDOWN_DEADLINE_S, interrupts=True),
+            console.status("starting brokers") as spinner,
+        ):
+            local = LocalFleet(
+                directory, selected.clusters, mirrors=selected.mirrors, progress=spinner.update
+            )
+            status = local.start(detached=True, fresh=fresh)
+    except KeyboardInterrupt:
+        console.print(f"interrupted; what was started in {directory} has ended", soft_wrap=True)
+        raise SystemExit(_EXIT_INTERRUPTED) from None
     if as_json:
         print_json(_document(status, local))
     else:

@@ -5,7 +5,7 @@ A topology with mirrors also gets application traffic and `recover run`, which t
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -20,6 +20,7 @@ from fleetgauge_core.kafka import (
     TopicReader,
     ensure_telemetry_topics,
 )
+from fleetgauge_core.runtime.shutdown import ShutdownFlag
 from fleetgauge_local.errors import LocalFleetError, NotReadyError
 from fleetgauge_local.fleet import LocalFleet
 from fleetgauge_local.lake_counts import LakeCounts, count_rows, has_processed_minute
@@ -80,13 +81,14 @@ def running_demo(
     port: int,
     progress: ReportProgress,
     started: float,
+    shutdown: ShutdownFlag,
     past: Path | None = None,
     topology: Topology = TOPOLOGIES["clusters"],
 ) -> Iterator[RunningDemo]:
     """Start the fleet and all services, yield when they are ready, and end them when the context is left.
 
     ``started``: the monotonic time at which the command began. ``past``: the fleet.yaml of a second,
-    simulated fleet that the dashboard shows.
+    simulated fleet that the dashboard shows. ``shutdown`` is set when the demo begins to end.
 
     Raises: NotReadyError when a part is not ready in time; LocalFleetError when one cannot start or ends.
     """
@@ -97,7 +99,9 @@ def running_demo(
         telemetry = _telemetry(fleet, local.fleet_file)
         progress("creating the telemetry topics")
         ensure_telemetry_topics(telemetry)
-        with Services(directory / "logs") as services:
+        # The flag is set before anything is ended, so that the deadline holds for all of it.
+        with Services(directory / "logs") as services, ExitStack() as ending:
+            ending.callback(shutdown.set)
             for spec in _list_services(local.fleet_file, past, port, with_mirrors=bool(topology.mirrors)):
                 services.start(spec)
             page_url = f"http://{HOST}:{port}/"
@@ -107,6 +111,7 @@ def running_demo(
             _wait_for_page(page_url, services, progress)
             yield RunningDemo(local, services, fleet, telemetry, page_url, time.monotonic() - started)
     finally:
+        shutdown.set()
         progress("ending all services and brokers")
         local.stop()
 

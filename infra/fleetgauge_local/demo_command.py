@@ -3,7 +3,6 @@
 import random
 import re
 import shutil
-import signal
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,6 +15,8 @@ from rich.status import Status
 from fleetgauge_core.lake.delta_table import ensure_usable_path
 from fleetgauge_core.runtime.cli import InputError, print_json
 from fleetgauge_core.runtime.console import console
+from fleetgauge_core.runtime.shutdown import ShutdownFlag
+from fleetgauge_core.runtime.supervision import supervise_process
 from fleetgauge_local.demo import (
     FAULT_AFTER_S,
     BrokerDetection,
@@ -44,6 +45,8 @@ from fleetgauge_pipelines.io.jars import SPARK_LOCK, fetch_jars
 from fleetgauge_pipelines.io.java import find_java
 
 _FOREVER_S = 3600.0
+#: How long the services may take to end one after another, with a batch of the stream, and then the brokers.
+_SHUTDOWN_DEADLINE_S = 240.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +86,12 @@ def run_demo(
         raise InputError("--fault needs --for, as in: fleetgauge demo --for 5m --fault hang")
     show_history = not regions if with_history is None else with_history
     options = _DemoOptions(for_s, kind, regions, _page_port(port), directory, show_history, as_json)
-    for number in (signal.SIGINT, signal.SIGTERM):
-        # Set explicitly, because a shell's background job inherits an ignored SIGINT.
-        signal.signal(number, signal.default_int_handler)
     try:
-        with console.status("starting") as spinner:
-            succeeded = _run(options, _create_progress(spinner), started)
+        with (
+            supervise_process(_SHUTDOWN_DEADLINE_S, interrupts=True) as shutdown,
+            console.status("starting") as spinner,
+        ):
+            succeeded = _run(options, _create_progress(spinner), started, shutdown)
     except KeyboardInterrupt:
         console.print("ended")
         return
@@ -111,7 +114,7 @@ def _create_progress(spinner: Status) -> ReportProgress:
     return print_once
 
 
-def _run(options: _DemoOptions, progress: ReportProgress, started: float) -> bool:
+def _run(options: _DemoOptions, progress: ReportProgress, started: float, shutdown: ShutdownFlag) -> bool:
     """Run the demo; return whether the dashboard responded and the fault, if any, was detected correctly."""
     directory = options.directory
     ensure_usable_path(str(directory / "lake"))
@@ -122,7 +125,9 @@ def _run(options: _DemoOptions, progress: ReportProgress, started: float) -> boo
     for old in ("lake", "logs", "spool"):
         shutil.rmtree(directory / old, ignore_errors=True)
     past = _simulate_past(directory, progress) if options.with_history else None
-    with running_demo(directory, options.port, progress, started, past, options.topology) as running:
+    with running_demo(
+        directory, options.port, progress, started, shutdown, past, options.topology
+    ) as running:
         _print_introduction(running, directory)
         if options.for_s is None:
             while True:

@@ -10,7 +10,6 @@ import fcntl
 import logging
 import logging.handlers
 import os
-import signal
 import sys
 import tempfile
 import time
@@ -22,6 +21,8 @@ import click
 from pydantic import TypeAdapter, ValidationError
 
 from fleetgauge_core.runtime.options import PathParam
+from fleetgauge_core.runtime.shutdown import ShutdownFlag
+from fleetgauge_core.runtime.supervision import supervise_process
 from fleetgauge_local.broker_process import BrokerProcess
 from fleetgauge_local.errors import RequestError
 from fleetgauge_local.fleet_folder import FleetFolder, FleetPlan, RunnerState, read_json, write_json
@@ -42,6 +43,8 @@ from fleetgauge_local.runner_protocol import (
 _log = logging.getLogger(__name__)
 
 _GRACE_S = 3
+#: How long the processes may take to end, in which those that do not are killed.
+_SHUTDOWN_DEADLINE_S = 45.0
 _POLL_S = 0.1
 _ASK_S = 1.0
 _LOG_BYTES = 1 << 20
@@ -70,20 +73,19 @@ class Runner:
         }
         self._mirrors = MirrorSupervisor(plan, self._read_cluster_state, self._write_state)
 
-    async def run(self, until_stdin_closes: bool) -> None:
-        """Start all brokers, serve requests until a stop request, then end all processes.
+    async def run(self, until_stdin_closes: bool, shutdown: ShutdownFlag) -> None:
+        """Start all brokers, serve requests until a stop request or the flag is set, then end all processes.
 
         ``until_stdin_closes``: also end when standard input closes.
         """
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            loop.add_signal_handler(number, self._ending.set)
         self._write_state()
         server = await asyncio.start_unix_server(self._serve, self._socket)
         self._socket.chmod(0o600)
         if until_stdin_closes:
             await loop.connect_read_pipe(lambda: _EndOfInput(self._ending), sys.stdin)
         monitors = [
+            asyncio.create_task(self._follow(shutdown)),
             asyncio.create_task(self._monitor_readiness()),
             asyncio.create_task(self._mirrors.supervise()),
         ]
@@ -92,10 +94,17 @@ class Runner:
             await asyncio.gather(*(broker.start() for broker in regular))
             await self._ending.wait()
         finally:
+            # The deadline holds for what follows.
+            shutdown.set()
             for task in monitors:
                 task.cancel()
             await self._end()
             server.close()
+
+    async def _follow(self, shutdown: ShutdownFlag) -> None:
+        while not shutdown.is_set():
+            await asyncio.sleep(_POLL_S)
+        self._ending.set()
 
     async def _end(self) -> None:
         self._ending.set()
@@ -283,12 +292,14 @@ def main(directory: Path, until_stdin_closes: bool) -> None:
         plan = read_json(folder.plan, FleetPlan)
         if plan is None:
             raise SystemExit(f"{folder.plan} is missing: start the fleet with `fleetgauge fleet up`")
-        with _socket_path(folder) as socket:
-            asyncio.run(_run(folder, plan, socket, until_stdin_closes))
+        with supervise_process(_SHUTDOWN_DEADLINE_S) as shutdown, _socket_path(folder) as socket:
+            asyncio.run(_run(folder, plan, socket, until_stdin_closes, shutdown))
 
 
-async def _run(folder: FleetFolder, plan: FleetPlan, socket: Path, until_stdin_closes: bool) -> None:
-    await Runner(folder, plan, socket).run(until_stdin_closes)
+async def _run(
+    folder: FleetFolder, plan: FleetPlan, socket: Path, until_stdin_closes: bool, shutdown: ShutdownFlag
+) -> None:
+    await Runner(folder, plan, socket).run(until_stdin_closes, shutdown)
 
 
 if __name__ == "__main__":

@@ -36,6 +36,13 @@ LocalFleet(Path(sys.argv[1]), (ClusterSpec("lone", brokers=1),)).start()
 print(flush=True)
 time.sleep(300)
 """
+#: The command line; a hangup ends it also if the tests were started by nohup.
+UP = """
+import signal
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
+from fleetgauge_core.runtime.entry_point import run
+run()
+"""
 QUIET = {"log_level": 0, "reconnect.backoff.max.ms": 500}
 
 
@@ -268,6 +275,24 @@ def test_a_terminated_runner_stops_its_brokers(lone_fleet: LocalFleet) -> None:
     os.kill(status.runner_pid, signal.SIGTERM)
     wait_until_true(lambda: not is_alive(broker_pid) and not lone_fleet._is_runner_alive())
     assert lone_fleet.stop() == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_command_that_is_told_to_end_while_it_starts_a_fleet_ends_what_it_started(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    command = [sys.executable, "-c", UP, "fleet", "up", "--dir", str(tmp_path)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        wait_until_true(lambda: FleetFolder(tmp_path).state.exists() or process.poll() is not None)
+        state = read_json(FleetFolder(tmp_path).state, RunnerState)
+        process.send_signal(number)
+        _, err = process.communicate(timeout=DEADLINE_S)
+    assert (process.returncode, err) == (130, f"interrupted; what was started in {tmp_path} has ended\n")
+    assert state is not None
+    assert not any(
+        find_process(identity) for identity in (state.runner, *(broker.identity for broker in state.brokers))
+    )
+    assert not FleetFolder(tmp_path).state.exists()
 
 
 def test_the_fleet_stops_with_the_process_that_started_it(tmp_path: Path) -> None:

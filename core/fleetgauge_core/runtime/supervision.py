@@ -30,15 +30,22 @@ _LAST_MESSAGE_S = 1.0
 
 
 class _SupervisedShutdown(ShutdownFlag):
-    """A flag with the reason of the first failure; it wakes the thread that keeps the deadline."""
+    """A flag with the reason of the first failure; it wakes the thread that keeps the deadline.
 
-    def __init__(self, wakeup: socket.socket) -> None:
+    ``interrupts``: the first request by a signal or a failed thread interrupts the main thread, unless that
+    has set the flag itself.
+    """
+
+    def __init__(self, wakeup: socket.socket, interrupts: bool) -> None:
         super().__init__()
         self._wakeup = wakeup
+        self._interrupts = interrupts
         self.failure: str | None = None
 
     def set(self) -> None:
         super().set()
+        if threading.current_thread() is threading.main_thread():
+            self._interrupts = False
         # Full only if it holds thousands of requests already.
         with suppress(BlockingIOError):
             self._wakeup.send(_WAKE)
@@ -48,16 +55,31 @@ class _SupervisedShutdown(ShutdownFlag):
         _log.critical("%s failed", part, exc_info=error)
         self.failure = self.failure or f"{part} failed: {type(error).__name__}: {error}"
         self.set()
+        if self._interrupts:
+            # Also out of a call that waits, which a flag would not end.
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
+    def handle_signal(self, *_: object) -> None:
+        """Request the shutdown. Raises: KeyboardInterrupt if the first request is to interrupt the block."""
+        interrupts = self._interrupts
+        self.set()
+        if interrupts:
+            raise KeyboardInterrupt
 
 
 @contextmanager
-def supervise_process(deadline_s: float, *, ends_on_hangup: bool = True) -> Iterator[ShutdownFlag]:
+def supervise_process(
+    deadline_s: float, *, ends_on_hangup: bool = True, interrupts: bool = False
+) -> Iterator[ShutdownFlag]:
     """Run the block as the main part of this process, and yield the flag that ends it.
 
     SIGINT and SIGTERM set the flag, as does an exception that ends a thread, and SIGHUP unless the process
     reloads what it was started with by itself. Once it is set, the block has ``deadline_s`` seconds to end,
     clean-up included; then the process ends with exit code 1 whatever it still does. For use in the main
     thread.
+
+    ``interrupts``: the block does not look at the flag, so the first request raises KeyboardInterrupt in it.
+    Later ones do not, nor does any after the block has set the flag itself: that would end its clean-up.
 
     Raises: ProcessFailedError when a thread or the block itself failed unexpectedly. The traceback is in the
     log.
@@ -67,7 +89,7 @@ def supervise_process(deadline_s: float, *, ends_on_hangup: bool = True) -> Iter
         stack.callback(requests.close)
         stack.callback(wakeup.close)
         wakeup.setblocking(False)
-        shutdown = _SupervisedShutdown(wakeup)
+        shutdown = _SupervisedShutdown(wakeup, interrupts)
         ended = threading.Event()
         _handle_signals(shutdown, wakeup, stack, ends_on_hangup)
         _handle_thread_failures(shutdown, stack)
@@ -83,6 +105,9 @@ def supervise_process(deadline_s: float, *, ends_on_hangup: bool = True) -> Iter
             yield shutdown
         except (OperationalError, click.ClickException, click.exceptions.Exit, click.Abort):
             raise
+        except KeyboardInterrupt:
+            if shutdown.failure is None:
+                raise
         except Exception as error:
             # A missing module, or a file that cannot be used, is for the user to mend: the command says it.
             if isinstance(error, ModuleNotFoundError) or (isinstance(error, OSError) and error.filename):
@@ -124,13 +149,13 @@ def _write_to_stderr(message: str) -> None:
 
 
 def _handle_signals(
-    shutdown: ShutdownFlag, wakeup: socket.socket, stack: ExitStack, ends_on_hangup: bool
+    shutdown: _SupervisedShutdown, wakeup: socket.socket, stack: ExitStack, ends_on_hangup: bool
 ) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
-        stack.callback(signal.signal, number, signal.signal(number, lambda *_: shutdown.set()))
+        stack.callback(signal.signal, number, signal.signal(number, shutdown.handle_signal))
     # Ignored already if the process was started by nohup.
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
-        on_hangup = (lambda *_: shutdown.set()) if ends_on_hangup else signal.SIG_IGN
+        on_hangup = shutdown.handle_signal if ends_on_hangup else signal.SIG_IGN
         stack.callback(signal.signal, signal.SIGHUP, signal.signal(signal.SIGHUP, on_hangup))
     # Python calls a handler between two instructions of the main thread. A call into a client library that
     # does not return is none, so the signal also reaches the thread that keeps the deadline.

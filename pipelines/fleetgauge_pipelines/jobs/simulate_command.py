@@ -13,7 +13,7 @@ from fleetgauge_core.lake.delta_table import ensure_usable_path
 from fleetgauge_core.runtime.cli import InputError, print_json
 from fleetgauge_core.runtime.console import console
 from fleetgauge_core.runtime.shutdown import ShutdownFlag
-from fleetgauge_core.runtime.supervision import supervise_process
+from fleetgauge_core.runtime.supervision import request_shutdown_on_error, supervise_process
 from fleetgauge_pipelines.jobs.lake_session import SHUTDOWN_DEADLINE_S, open_lake_for_writing
 from fleetgauge_pipelines.jobs.progress import ReportProgress, show_progress
 from fleetgauge_pipelines.jobs.simulate_cli import DEFAULT_RECORD_MINUTES, DEFAULT_WEEKS
@@ -143,9 +143,11 @@ def _rename_topics(telemetry: Telemetry) -> Telemetry:
 def _run(request: _SimulationRequest, folder: SimulatedFolder, shutdown: ShutdownFlag) -> dict[str, Any]:
     started, simulated = time.monotonic(), request.simulated
     folder.begin(request.arguments, simulated, request.fleet_file_keys)
-    write = _write_lake if request.records is None else _write_records
     with show_progress(shutdown) as advance:
-        counts = write(request, folder, advance)
+        if request.records is None:
+            counts = _write_lake(request, folder, advance, shutdown)
+        else:
+            counts = _write_records(request, folder, advance)
     result: dict[str, Any] = {
         "clusters": simulated.clusters,
         "brokers": sum(len(profile.brokers) for profile in simulated.profiles),
@@ -160,10 +162,10 @@ def _run(request: _SimulationRequest, folder: SimulatedFolder, shutdown: Shutdow
 
 
 def _write_lake(
-    request: _SimulationRequest, folder: SimulatedFolder, advance: ReportProgress
+    request: _SimulationRequest, folder: SimulatedFolder, advance: ReportProgress, shutdown: ShutdownFlag
 ) -> dict[str, int]:
     fleet = load_fleet(folder.config)
-    with open_lake_for_writing(fleet.lake) as (spark, lake):
+    with open_lake_for_writing(fleet.lake) as (spark, lake), request_shutdown_on_error(shutdown):
         from fleetgauge_pipelines.jobs.simulate import simulate_lake
 
         rows = simulate_lake(spark, lake, fleet, request.simulated, advance)

@@ -21,7 +21,6 @@ def parsed_options(monkeypatch: pytest.MonkeyPatch) -> list[demo_command._DemoOp
         return True
 
     monkeypatch.setattr(demo_command, "_run", record_options)
-    monkeypatch.setattr(demo_command.signal, "signal", lambda *_: None)
     return options
 
 
@@ -64,13 +63,12 @@ def test_regions_show_no_history_unless_requested(
 
 
 def test_without_a_terminal_each_new_activity_is_printed_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    def work(_: object, progress: ReportProgress, __: float) -> bool:
+    def work(_: object, progress: ReportProgress, *__: object) -> bool:
         for text in ("creating topics", "running, 12 s left", "running, 11 s left"):
             progress(text)
         return True
 
     monkeypatch.setattr(demo_command, "_run", work)
-    monkeypatch.setattr(demo_command.signal, "signal", lambda *_: None)
     assert call().stderr == "creating topics\nrunning, 12 s left\n"
 
 
@@ -79,7 +77,6 @@ def test_a_failure_is_reported_in_one_line(monkeypatch: pytest.MonkeyPatch) -> N
         raise LocalFleetError("memory: 1.0 GiB available: end other programs")
 
     monkeypatch.setattr(demo_command, "_run", fail)
-    monkeypatch.setattr(demo_command.signal, "signal", lambda *_: None)
     result = call("--regions")
     assert result.exit_code == 2
     assert result.stderr.endswith("fleetgauge: memory: 1.0 GiB available: end other programs\n")

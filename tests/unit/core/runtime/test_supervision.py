@@ -82,9 +82,36 @@ def stuck_in_a_library(shutdown):
     ctypes.CDLL(None).pthread_mutex_lock(lock)
     ctypes.CDLL(None).pthread_mutex_lock(lock)
 
+def waits(shutdown):
+    print("ready", flush=True)
+    threading.Event().wait()
+
+def thread_fails_while_waiting(shutdown):
+    print("ready", flush=True)
+    threading.Thread(target=fail, name="worker").start()
+    threading.Event().wait()
+
+def cleans_up(shutdown):
+    try:
+        waits(shutdown)
+    finally:
+        # A second request does not break this off.
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.1)
+        print("cleaned up", flush=True)
+
+def never_cleans_up(shutdown):
+    try:
+        waits(shutdown)
+    finally:
+        threading.Event().wait()
+
 @click.command(cls=cli.Command)
 def command():
-    with supervise_process(0.5, ends_on_hangup="reloads" not in sys.argv[2:]) as shutdown:
+    options = sys.argv[2:]
+    with supervise_process(
+        0.5, ends_on_hangup="reloads" not in options, interrupts="interrupts" in options
+    ) as shutdown:
         globals()[sys.argv[1]](shutdown)
     print("ended", flush=True)
 
@@ -109,6 +136,23 @@ def run(
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_ends_the_process(number: signal.Signals) -> None:
     assert run("ends", send=[number]) == (0, "ended", "")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_interrupts_a_block_that_does_not_look_at_the_flag_once(number: signal.Signals) -> None:
+    code, out, last_line = run("cleans_up", "interrupts", send=[number])
+    assert (code, out, last_line) == (1, "cleaned up", "Aborted!")
+
+
+def test_a_thread_that_fails_interrupts_such_a_block() -> None:
+    code, _, last_line = run("thread_fails_while_waiting", "interrupts")
+    assert (code, last_line) == (1, "fleetgauge: the thread worker failed: ValueError: what it was")
+
+
+def test_a_clean_up_after_an_interruption_has_the_deadline() -> None:
+    code, _, last_line = run("never_cleans_up", "interrupts", send=[signal.SIGTERM])
+    assert code == 1
+    assert "did not end by itself" in last_line
 
 
 def test_a_hangup_does_not_end_a_process_that_reloads_or_was_started_by_nohup() -> None:
