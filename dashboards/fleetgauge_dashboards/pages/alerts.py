@@ -234,7 +234,7 @@ def _history_rows(view: AlertsView, alert: HealthAlert, alerts_context: _AlertsC
         alert.kind,
         alert.subject,
         alerts_context.times.format_instant(alert.opened_at),
-        alerts_context.times.format_instant(cleared),
+        alert.format_end(alerts_context.times),
         format_duration(cleared - alert.opened_at),
         judgement.judgement.label if judgement and judgement.judgement else NO_VALUE,
         [
@@ -271,6 +271,7 @@ def _read_rows(view: AlertsView, context: PageContext) -> TableRows:
         "cleared",
         "acknowledged_by",
         "judged",
+        "removed",
     )
     rows = [
         (
@@ -283,6 +284,7 @@ def _read_rows(view: AlertsView, context: PageContext) -> TableRows:
             alert.cleared_at,
             acknowledgements[alert.alert_id].author if alert.alert_id in acknowledgements else None,
             judgements[alert.alert_id].judgement if alert.alert_id in judgements else None,
+            alert.is_removed,
         )
         for alert in _select_alerts(view, context)
     ]

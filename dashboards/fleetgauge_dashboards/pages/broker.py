@@ -160,7 +160,7 @@ def _history(
         (
             link(alert.kind, AlertsView(view.cluster_id, alert.alert_id, display=view.display)),
             times.format_instant(alert.opened_at),
-            times.format_instant(alert.cleared_at)
+            alert.format_end(times)
             if alert.cleared_at
             else f"▲ open for {format_duration(alert.duration(now))}",
             format_duration(alert.duration(now)) if alert.cleared_at else NO_VALUE,

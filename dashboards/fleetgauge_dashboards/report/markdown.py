@@ -317,7 +317,7 @@ class _ReviewWriter:
             self._locate(incident.cluster_id, incident.broker_id),
             "at once" if incident.detected_s is None else _format_seconds(incident.detected_s),
             NO_VALUE if incident.acted_s is None else _format_seconds(incident.acted_s),
-            "still open" if incident.lasted_s is None else _format_seconds(incident.lasted_s),
+            _format_end(incident),
         )
 
     def _action_row(self, action: RecordedAction) -> tuple[str, ...]:
@@ -404,6 +404,13 @@ def _summarize_durations(event: str, durations: DurationSummary | None, referenc
     longest = f", {_format_seconds(durations.longest_s)} at most" if durations.of > 1 else ""
     median = _format_seconds(durations.median_s)
     return f"{event} {median} {reference} in the median of {durations.of:,}{longest}."
+
+
+def _format_end(incident: WeekIncident) -> str:
+    if incident.lasted_s is None:
+        return "still open"
+    lasted = _format_seconds(incident.lasted_s)
+    return f"{lasted}, until the cluster was removed" if incident.removed else lasted
 
 
 def _format_seconds(length_s: float) -> str:

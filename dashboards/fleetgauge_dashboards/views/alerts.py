@@ -1,5 +1,6 @@
 """Fold state changes into alerts, which open at one time and clear at another or are still open."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -12,6 +13,8 @@ from fleetgauge_dashboards.links import (
     DisplayOptions,
     Span,
 )
+from fleetgauge_dashboards.times import TimeFormat
+from fleetgauge_dashboards.units import NO_VALUE
 
 HEALTHY = "HEALTHY"
 SUSPECT = "SUSPECT"
@@ -72,6 +75,11 @@ class HealthAlert:
         return last.at if last.to_state == HEALTHY else None
 
     @property
+    def is_removed(self) -> bool:
+        """Return whether the finding cleared because its cluster left the fleet file: it may not be over."""
+        return self.cleared_at is not None and _is_unwatched(self.events[-1].evidence)
+
+    @property
     def is_open(self) -> bool:
         """Return whether the finding has opened and not cleared."""
         return self.cleared_at is None and self.opening_event is not None
@@ -90,12 +98,26 @@ class HealthAlert:
         """Return the time from the opening until it cleared, or until ``now``."""
         return (self.cleared_at or now) - self.opened_at
 
+    def format_end(self, times: TimeFormat) -> str:
+        """Return when the finding cleared, and whether that is because its cluster was removed."""
+        if self.cleared_at is None:
+            return NO_VALUE
+        return times.format_instant(self.cleared_at) + (", cluster removed" if self.is_removed else "")
+
     def view(self, display: DisplayOptions = DEFAULT_DISPLAY) -> ClusterView:
         """Return the view of the cluster at that time, on the leader leg, which shows the broker at fault."""
         start = self.first_sign_at - LINK_LEAD
         end = self.opened_at + OPEN_LINK_TAIL if self.cleared_at is None else self.cleared_at + LINK_TAIL
         span = Span(start, min(end, start + MAX_SPAN))
         return ClusterView(self.cluster_id, shown=span, leg=Leg.LEADER, display=display)
+
+
+def _is_unwatched(evidence: str) -> bool:
+    try:
+        document = json.loads(evidence)
+    except ValueError:
+        return False
+    return isinstance(document, dict) and document.get("watched") is False
 
 
 def fold_alerts(events: Sequence[HealthEvent]) -> tuple[HealthAlert, ...]:

@@ -20,6 +20,7 @@ class WeekIncident:
     opening to the first action on that broker; ``lasted_s`` is None while the finding was open when the week
     closed. ``saved_min`` counts the whole minutes after the action in which the cluster met its latency
     objective although the finding was still open, and it did not meet it before; None without an action.
+    ``removed`` is whether it ended because the cluster left the fleet file.
     """
 
     at: datetime
@@ -31,6 +32,7 @@ class WeekIncident:
     acted_s: float | None
     lasted_s: float | None
     saved_min: int | None
+    removed: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +84,7 @@ def list_incidents(
                 _count_saved_minutes(alert, min(action_times), bad_minutes.get(alert.cluster_id, frozenset()))
                 if action_times
                 else None,
+                alert.is_removed,
             )
         )
     return tuple(sorted(incidents, key=lambda incident: (incident.at, incident.alert_id)))

@@ -1,6 +1,7 @@
 """State changes are folded into alerts."""
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from fleetgauge_dashboards.links import (
 )
 from fleetgauge_dashboards.pages import alerts as alerts_page
 from fleetgauge_dashboards.pages.page import PageNotice
+from fleetgauge_dashboards.times import TimeFormat
 from fleetgauge_dashboards.views.alerts import fold_alerts, select_open_alerts
 from tests.browser.lake import ORDERS, put
 from tests.unit.dashboards.served import NOW, open_lake, visible_text
@@ -51,6 +53,21 @@ def test_an_alert_is_open_from_its_opening_event_until_it_clears() -> None:
     (cleared_alert,) = fold_alerts([*opening_events, change(90, "BROKER_DOWN", "HEALTHY")])
     assert cleared_alert.cleared_at == START + timedelta(seconds=90)
     assert select_open_alerts([cleared_alert]) == ()
+
+
+def test_an_alert_that_ends_because_its_cluster_was_removed_is_told_from_one_that_recovers() -> None:
+    opening = change(0, "HEALTHY", "BROKER_DOWN")
+    end = change(90, "BROKER_DOWN", "HEALTHY")
+    texts = {}
+    for evidence in ("{}", '{"watched": true}', '{"watched": false}', "[]", "no JSON"):
+        (alert,) = fold_alerts([opening, replace(end, evidence=evidence)])
+        texts[evidence] = alert.format_end(TimeFormat("UTC"))
+    removed = texts.pop('{"watched": false}')
+    assert set(texts.values()) == {"2026-03-02 10:01:30 UTC"}
+    assert removed == "2026-03-02 10:01:30 UTC, cluster removed"
+    (open_alert,) = fold_alerts([opening])
+    assert not open_alert.is_removed
+    assert open_alert.format_end(TimeFormat("UTC")) == "–"
 
 
 def test_a_suspicion_is_not_open_and_is_dropped_when_it_clears() -> None:

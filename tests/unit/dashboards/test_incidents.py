@@ -1,6 +1,7 @@
 """A week's findings and actions as they stood when it closed."""
 
 import json
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
@@ -118,6 +119,13 @@ def test_events_after_the_week_closed_do_not_change_its_review() -> None:
     (incident,) = list_incidents(finding("a", 10, 20, late_s), actions, {}, WEEK)
     assert incident.lasted_s is None
     assert list_incidents(finding("a", 10, 20, late_s - 1), actions, {}, WEEK)[0].lasted_s == late_s - 21
+
+
+def test_an_alert_that_ended_with_the_removal_of_its_cluster_is_marked() -> None:
+    *earlier, end = finding("a", 10, 20, 80)
+    for evidence, removed in (("{}", False), ('{"watched": false}', True)):
+        (incident,) = list_incidents([*earlier, replace(end, evidence=evidence)], [], {}, WEEK)
+        assert (incident.lasted_s, incident.removed) == (60, removed)
 
 
 def test_an_action_is_parsed_whatever_its_detail_contains() -> None:

@@ -343,7 +343,7 @@ def test_a_pdf_without_chromium_is_a_one_line_error(
         ),
         (
             ["--lake", "{lake}", "--output", "{lake}/none/a.md"],
-            "No such file or directory; name another file",
+            "none is no folder that this user can write to",
         ),
         (["--lake", "{lake}", "--format", "docx"], "'docx' is not one of 'md', 'html', 'pdf'"),
     ],
