@@ -30,9 +30,15 @@ LATER_S = 39 * 60
 
 #: What fires instead of a process's alerts if it has never run, and what does after it has ended.
 WITHOUT_PROCESS: dict[str, tuple[frozenset[str], frozenset[str]]] = {
-    "agent-a": (frozenset({"NoData", "Heartbeat"}), frozenset({"NoData", "AgentSilent", "Heartbeat"})),
-    "watch-a": (frozenset({"WatchDown"}), frozenset({"WatchDown"})),
-    "stream": (frozenset({"StreamStalled", "Heartbeat"}), frozenset({"StreamStalled", "Heartbeat"})),
+    "agent-a": (
+        frozenset({"NoData", "Heartbeat"}),
+        frozenset({"NoData", "AgentSilent", "TargetDown", "Heartbeat"}),
+    ),
+    "watch-a": (frozenset({"WatchDown"}), frozenset({"WatchDown", "TargetDown"})),
+    "stream": (
+        frozenset({"StreamStalled", "Heartbeat"}),
+        frozenset({"StreamStalled", "TargetDown", "Heartbeat"}),
+    ),
 }
 
 
@@ -53,10 +59,11 @@ class AlertCase:
     def tests(self) -> Iterator[AlertTest]:
         """Yield a test in which the alert fires until its process ends, and one with NaN."""
         fault = self._find_series()
-        ending = {name: change(GONE_S, values, is_missing) for name, values in fault.items()}
+        gone = without(self.process, GONE_S)
+        ending = {name: change(GONE_S, values, gone.get(name, is_missing)) for name, values in fault.items()}
         yield AlertTest(
             f"{self.alert} fires, and its process ends",
-            healthy_fleet(without(self.process, GONE_S), ending),
+            healthy_fleet(gone, ending),
             {
                 FAULT_S - STEP_S: HEALTHY_ALERTS,
                 DURING_S: HEALTHY_ALERTS | {self.alert},
@@ -104,6 +111,7 @@ CASES = (
         },
         instead=frozenset({"AgentSilent"}),
     ),
+    AlertCase("TargetDown", "stream", {"up": constant(0)}, "Prometheus writes 0 and 1 alone"),
     AlertCase(
         "NotificationsFailing",
         "watch-a",

@@ -57,6 +57,7 @@ def _export(instance: str, series: Series) -> dict[str, Values]:
 
 def _process(instance: str, process: str, series: Series) -> dict[str, Values]:
     common = {
+        "up": constant(1),
         f'fleetgauge_build_info{{process="{process}"}}': constant(1),
         "fleetgauge_process_start_timestamp_seconds": constant(LONG_AGO),
     }
@@ -128,6 +129,8 @@ def healthy_fleet(*changes: Series) -> dict[str, Values]:
 def without(process: str, from_s: int = 0) -> dict[str, Values]:
     """Return the series of a process that ends at a second, or never started, and what follows from that."""
     series = {name: change(from_s, values, is_missing) for name, values in HEALTHY[process].items()}
+    # Prometheus goes on asking for its metrics.
+    series[with_labels("up", process)] = change(from_s, constant(1), constant(0))
     if process == "agent-a":
         pulses = with_labels(f'{_PULSES}{{cluster="orders",vantage="a"}}', "watch-a")
         series[pulses] = change(from_s, now, constant(from_s) if from_s else is_missing)
