@@ -92,9 +92,11 @@ def tls_in_front_of(proxy: RunningProxy, context: ssl.SSLContext) -> Iterator[in
     with socket.create_server(("127.0.0.1", 0)) as server:
         thread = threading.Thread(target=_serve_tls, args=(server, context, proxy.port))
         thread.start()
-        yield int(server.getsockname()[1])
-        server.shutdown(socket.SHUT_RDWR)
-        thread.join(PATIENCE_S)
+        try:
+            yield int(server.getsockname()[1])
+        finally:
+            server.shutdown(socket.SHUT_RDWR)
+            thread.join(PATIENCE_S)
 
 
 def _serve_tls(server: socket.socket, context: ssl.SSLContext, port: int) -> None:

@@ -69,6 +69,17 @@ def test_a_login_is_given_by_reference_and_goes_to_the_proxy_alone(
     assert {"authorization", "proxy-authorization"}.isdisjoint(receiver.posts[-1].headers)
 
 
+def test_the_login_of_a_secret_url_is_not_part_of_what_a_proxy_sees_as_the_address(
+    open_proxy: RunningProxy, receiver: Receiver, ca: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "url").write_text(receiver.url.replace("//", "//ops:hunter2@"))
+    settings = {"url_from": {"file": tmp_path / "url"}, "proxy": open_proxy.url, "ca": ca}
+    notifier = Notifier.model_validate({"kind": "webhook", **settings})
+    assert ReceiverEndpoint(notifier, {}).post("", {}).status == 200
+    assert receiver.posts[-1].headers["authorization"].startswith("Basic ")
+    assert "hunter2" not in open_proxy.requests[-1]
+
+
 def test_a_refused_login_is_described(closed_proxy: RunningProxy, receiver: Receiver, ca: Path) -> None:
     if receiver.url.startswith("http:"):
         assert post(receiver.url, ca, proxy=closed_proxy.url) == 407

@@ -210,26 +210,28 @@ def test_failures_are_described_in_words(
 
 @contextmanager
 def dripping_server(response: bytes) -> Iterator[tuple[int, threading.Event]]:
-    """A server that repeats bytes without an end; the event is set when its client has left."""
-    has_left = threading.Event()
+    """A server that repeats bytes until its client has left, which sets the event."""
+    has_left, stopping = threading.Event(), threading.Event()
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def serve() -> None:
             connection, _ = server.accept()
             with connection:
                 connection.recv(65536)
-                pause = threading.Event()
                 try:
                     connection.sendall(response)
-                    while not pause.wait(0.05):
+                    while not stopping.wait(0.05):
                         connection.sendall(b"a")
                 except OSError:
                     has_left.set()
 
         thread = threading.Thread(target=serve)
         thread.start()
-        yield server.getsockname()[1], has_left
-        thread.join(DEADLINE_S)
+        try:
+            yield server.getsockname()[1], has_left
+        finally:
+            stopping.set()
+            thread.join(DEADLINE_S)
 
 
 @pytest.mark.parametrize(
