@@ -22,6 +22,7 @@ from deltalake import DeltaTable
 
 from fleetgauge_core.fleet import Tracers, load_fleet
 from fleetgauge_core.kafka import DeliveryReport, TopicOffsets, TracerProducer
+from fleetgauge_core.metadata import TopicChangeKind
 from fleetgauge_core.tables import (
     GROUP_MINUTES,
     MIRROR_MINUTES,
@@ -470,6 +471,41 @@ def test_a_tracer_that_returns_to_its_source_is_reported_as_a_loop(
         wait_until(lambda: producer.poll(0.1) is None and len(reports) == 2, DEADLINE_S, "both deliveries")
         wait_until(lambda: count_loops() == {"north": 1, "south": 0}, DEADLINE_S, "the loop to be detected")
         producer.stop()
+    finally:
+        tracing.stop()
+
+
+def test_tracers_go_on_after_their_topic_was_deleted_at_its_source_and_at_its_destination(
+    regions: LocalFleet, tmp_path: Path
+) -> None:
+    fleet = load_fleet(write_fleet_file(regions, tmp_path))
+    tracers = Tracers(every_s=1, topic="fleetgauge.tracers")
+    changes: set[tuple[str, TopicChangeKind]] = set()
+    tracing = TracerLoop(
+        fleet,
+        tracers,
+        "deleted",
+        lambda: time.time_ns() // 1_000_000,
+        lambda cluster, _, change: changes.add((cluster, change.kind)),
+    )
+
+    def is_replicated() -> bool:
+        delays = tracing.take_report().delays
+        return all(delays[MirrorRoute("north", f"{region}-all")].delays_ms for region in ("north", "south"))
+
+    tracing.start()
+    try:
+        wait_until(is_replicated, DEADLINE_S, "tracers")
+        for cluster in ("north", "north-all"):
+            client = create_admin_client(regions, cluster)
+            client.delete_topics([tracers.topic])[tracers.topic].result()
+            wait_until(
+                lambda recreated=(cluster, TopicChangeKind.RECREATED): recreated in changes,
+                DEADLINE_S,
+                "the new topic",
+            )
+            tracing.take_report()
+            wait_until(is_replicated, DEADLINE_S, "tracers through the new topic")
     finally:
         tracing.stop()
 
