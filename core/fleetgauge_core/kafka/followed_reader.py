@@ -132,9 +132,13 @@ class FollowedReader(TopicReader):
         present = None if topic_id is None else PresentTopic(topic_id, partitions)
         if present and present.topic_id == known.topic_id and outside:
             present = replace(present, bounds=admin.read_log_bounds(self._topic, outside & partitions))
-        for change in find_topic_changes(known, present):
+        changes = find_topic_changes(known, present)
+        for change in changes:
             self._apply(change)
             self._report(change)
+        if present and not changes:
+            # A broker that had not caught up refused a position that is in the log.
+            self._resume({partition: positions[partition] for partition in present.bounds})
         # Noted while the topic was the same: after a change the ends may be those of another log.
         self._known = KnownTopic(topic_id, ends=ends)
 
@@ -146,11 +150,15 @@ class FollowedReader(TopicReader):
     def _apply(self, change: TopicChange) -> None:
         if change.kind in (TopicChangeKind.DELETED, TopicChangeKind.RECREATED):
             self.drop_assignments()
-        with self._lock:
-            if change.kind in (TopicChangeKind.DELETED, TopicChangeKind.RECREATED):
+            with self._lock:
                 self._partitions.clear()
-            self._outside -= change.resume.keys()
-        self.assign_from(change.resume)
+        self._resume(change.resume)
+
+    def _resume(self, offsets: Mapping[int, int]) -> None:
+        if offsets:
+            with self._lock:
+                self._outside -= offsets.keys()
+            self.assign_from(offsets)
 
 
 class TopicFollower(Protocol):
