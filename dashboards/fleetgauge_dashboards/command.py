@@ -62,7 +62,7 @@ def serve_dashboards(
         if as_json:
             print_json({"url": url})
 
-    serve(create_application, listener, workers, announce)
+    serve(create_application, listener, workers, announce, list(filter(is_address, site.proxies)))
 
 
 def _describe_site(

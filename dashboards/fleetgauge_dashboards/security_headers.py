@@ -14,9 +14,8 @@ from werkzeug.exceptions import InternalServerError, MethodNotAllowed
 
 from fleetgauge_dashboards.identity import Login, LoopbackLogin, RequestOrigin, User, restrict_to_own_pages
 from fleetgauge_dashboards.site_address import SiteAddress, parse_host
+from fleetgauge_dashboards.wsgi_bridge import MAX_BODY_BYTES
 
-#: A callback's request body is a few kB.
-MAX_BODY_BYTES = 1_000_000
 #: Endpoints for load balancers and Prometheus, served without a login.
 _MACHINE_PATHS = ("/livez", "/readyz", "/metrics")
 #: Content type of callback requests; no other request uses POST.

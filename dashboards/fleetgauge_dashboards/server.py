@@ -7,13 +7,13 @@ that it inherits no threads. The workers' metrics meet in a folder (prometheus_c
 import os
 import socket
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from gunicorn.app.base import BaseApplication
 
-#: Requests that a worker serves concurrently.
-THREADS = 8
+from fleetgauge_dashboards.worker import EventLoopWorker
+
 #: gunicorn replaces a worker that has not reported to the arbiter for this long.
 _WORKER_TIMEOUT_S = 120
 #: Requests in flight get this long to finish at shutdown.
@@ -56,12 +56,16 @@ def serve(
     listener: socket.socket,
     workers: int,
     on_ready: Callable[[], None],
+    proxies: Collection[str] = (),
 ) -> None:
-    """Serve until SIGINT or SIGTERM; call ``on_ready`` once connections are accepted."""
+    """Serve until SIGINT or SIGTERM; call ``on_ready`` once connections are accepted.
+
+    Whether a request came by HTTPS is believed only of the IP addresses ``proxies``.
+    """
     with tempfile.TemporaryDirectory(prefix="fleetgauge-dash-") as folder:
         os.environ[_METRICS_FOLDER_VARIABLE] = folder
         try:
-            _GunicornServer(create_application, listener, workers, on_ready).run()
+            _GunicornServer(create_application, listener, workers, on_ready, proxies).run()
         finally:
             del os.environ[_METRICS_FOLDER_VARIABLE]
 
@@ -75,13 +79,15 @@ class _GunicornServer(BaseApplication):  # type: ignore[misc]
         listener: socket.socket,
         workers: int,
         on_ready: Callable[[], None],
+        proxies: Collection[str],
     ) -> None:
         self._create_application = create_application
         self._settings = {
             "bind": f"fd://{listener.fileno()}",
             "workers": workers,
-            "worker_class": "gthread",
-            "threads": THREADS,
+            "worker_class": EventLoopWorker,
+            "asgi_lifespan": "off",
+            "forwarded_allow_ips": ",".join(proxies),
             "timeout": _WORKER_TIMEOUT_S,
             "graceful_timeout": _GRACEFUL_TIMEOUT_S,
             "loglevel": "warning",

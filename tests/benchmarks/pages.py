@@ -76,15 +76,15 @@ def _measure_growth(lake: Path, clusters: int, weeks: int) -> Iterator[Figure]:
     size = f"{clusters:,} clusters, {weeks} weeks"
     duration_s, _ = _measure_report(lake, week)
     yield Figure(f"report of {size}", round(duration_s, 1), "s")
-    with _serve_dashboards(lake) as (url, _), sync_playwright() as playwright:
+    with serve_dashboards(lake) as (url, _), sync_playwright() as playwright:
         browser = launch_chromium(playwright)
-        request = _record_request(browser, url)
+        request = record_request(browser, url)
         yield Figure(f"response to one of 20 readers, p95, {size}", round(_measure_p95_ms(request)), "ms")
         browser.close()
 
 
 def _measure_paints(lake: Path) -> Iterator[Figure]:
-    with _serve_dashboards(lake) as (url, pid), _serve_bare_page() as peer, sync_playwright() as playwright:
+    with serve_dashboards(lake) as (url, pid), _serve_bare_page() as peer, sync_playwright() as playwright:
         browser = launch_chromium(playwright)
         pages = {
             "bare": (peer, _CHART),
@@ -103,7 +103,7 @@ def _measure_paints(lake: Path) -> Iterator[Figure]:
             yield Figure(
                 f"{name} page to the bare page", round(median_s[name] / median_s["bare"], 2), "times", goal
             )
-        request = _record_request(browser, url)
+        request = record_request(browser, url)
         browser.close()
         yield Figure("response to one of 20 readers, p95", round(_measure_p95_ms(request)), "ms", 200)
         workers = [read_peak_bytes(worker.pid) for worker in psutil.Process(pid).children()]
@@ -122,7 +122,7 @@ def _measure_paint(browser: Browser, address: str, selector: str) -> float:
     return duration_s
 
 
-def _record_request(browser: Browser, url: str) -> Request:
+def record_request(browser: Browser, url: str) -> Request:
     """Return the browser's request for the rows of the fleet page, to be repeated."""
     requests: list[Request] = []
     page: Page = browser.new_page()
@@ -155,9 +155,9 @@ def _measure_p95_ms(request: Request) -> float:
 
 
 @contextmanager
-def _serve_dashboards(lake: Path) -> Iterator[tuple[str, int]]:
+def serve_dashboards(lake: Path, workers: int = _WORKERS) -> Iterator[tuple[str, int]]:
     """Yield the URL of the pages, and the id of the server's process."""
-    command = [_FLEETGAUGE, "dash", "--lake", str(lake), "--port", "0", "--workers", str(_WORKERS), "--json"]
+    command = [_FLEETGAUGE, "dash", "--lake", str(lake), "--port", "0", "--workers", str(workers), "--json"]
     with _run_server(command) as server:
         assert server.stdout is not None
         yield json.loads(server.stdout.readline())["url"], server.pid

@@ -1,18 +1,17 @@
 """Health endpoints of long-running processes over HTTP: /livez, /readyz and /metrics."""
 
+import asyncio
+import io
 import json
-import logging
+import re
 import socket
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from functools import cached_property, partial
+from functools import cached_property
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
-from socketserver import ThreadingTCPServer
 from threading import Thread
-from typing import Any
 
 from prometheus_client import (
     CONTENT_TYPE_PLAIN_0_0_4,
@@ -26,9 +25,15 @@ from prometheus_client import (
 from fleetgauge_core import __version__
 from fleetgauge_core.runtime.cli import InputError, ListenAddress
 from fleetgauge_core.runtime.console import console
+from fleetgauge_core.runtime.open_connections import OpenConnections
 from fleetgauge_core.runtime.part_status import PartStatus
 
-_log = logging.getLogger("fleetgauge.vitals")
+#: A connection is closed when it has not been answered for this long.
+_TIMEOUT_S = 10
+#: Connections that wait to be accepted.
+_BACKLOG = 1024
+_MAX_REQUEST_BYTES = 65_536
+_END_OF_HEADERS = re.compile(rb"\r?\n\r?\n")
 
 # Creation timestamps would add a series for each counter, and no query uses them.
 disable_created_metrics()
@@ -96,14 +101,12 @@ class ProcessHealth:
 
         Raises: OSError if the process cannot listen on the address.
         """
-        with _Server(address, self) as server:
-            thread = Thread(target=server.serve_forever, args=(0.1,), name="health", daemon=True)
-            thread.start()
-            try:
-                yield ListenAddress(address.host, server.server_address[1])
-            finally:
-                server.shutdown()
-                thread.join()
+        server = _Server(address, self)
+        server.start()
+        try:
+            yield ListenAddress(address.host, server.port)
+        finally:
+            server.stop()
 
 
 @contextmanager
@@ -127,35 +130,94 @@ def serve_health(health: ProcessHealth, listen: ListenAddress | None) -> Iterato
         yield
 
 
-class _Server(ThreadingTCPServer):
-    """One thread per connection, so that a slow client does not delay others.
+class _Server:
+    """Serves the endpoints from one thread, however many connections are open.
 
-    http.server.HTTPServer is not used because it looks up its own host name in the DNS when it starts.
+    http.server.HTTPServer is not used because it has a thread for each connection, and looks up its own host
+    name in the DNS when it starts.
     """
-
-    allow_reuse_address = True
-    daemon_threads = True
 
     def __init__(self, address: ListenAddress, health: ProcessHealth) -> None:
         # The host is passed as bytes, because encoding an invalid host name raises UnicodeError, not OSError.
         addresses = socket.getaddrinfo(address.host.encode(), address.port, type=socket.SOCK_STREAM)
-        self.address_family, ip = addresses[0][0], str(addresses[0][4][0])
-        super().__init__((ip, address.port), partial(_RequestHandler, health))
+        self._listener = socket.socket(addresses[0][0], socket.SOCK_STREAM)
+        try:
+            self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            self._listener.bind((str(addresses[0][4][0]), address.port))
+            self._listener.listen(_BACKLOG)
+        except OSError:
+            self._listener.close()
+            raise
+        self.port: int = self._listener.getsockname()[1]
+        self._health = health
+        self._connections = OpenConnections()
+        self._loop = asyncio.new_event_loop()
+        self._stop = asyncio.Event()
+        self._thread = Thread(target=self._run, name="health", daemon=True)
 
-    def handle_error(self, request: object, client_address: object) -> None:  # noqa: ARG002 (its signature)
-        # A client that disconnects is expected; any other exception is a bug in this module.
-        if not isinstance(sys.exc_info()[1], OSError):
-            _log.exception("a health request failed")
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join()
+        self._loop.close()
+
+    def _run(self) -> None:
+        self._loop.run_until_complete(self._serve())
+
+    async def _serve(self) -> None:
+        server = await self._loop.create_server(self._connect, sock=self._listener, backlog=_BACKLOG)
+        await self._stop.wait()
+        server.close()
+        self._connections.close_all()
+        # The connections end in the next round of the loop.
+        await asyncio.sleep(0)
+
+    def _connect(self) -> asyncio.Protocol:
+        return _Connection(self._health, self._connections)
 
 
-class _RequestHandler(BaseHTTPRequestHandler):
+class _Connection(asyncio.Protocol):
+    """A connection, which is closed after one response or at the timeout."""
+
+    def __init__(self, health: ProcessHealth, connections: OpenConnections) -> None:
+        self._health = health
+        self._connections = connections
+        self._received = b""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        self._connections.add(transport)
+        self._timer = asyncio.get_running_loop().call_later(_TIMEOUT_S, transport.abort)
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 (its signature)
+        self._timer.cancel()
+        self._connections.remove(self._transport)
+
+    def data_received(self, data: bytes) -> None:
+        if self._transport.is_closing():
+            return
+        self._received += data
+        if _END_OF_HEADERS.search(self._received) or len(self._received) > _MAX_REQUEST_BYTES:
+            self._transport.write(_Response(self._health, self._received).render())
+            self._transport.close()
+
+
+class _Response(BaseHTTPRequestHandler):
     """Answers GET and HEAD alike, and any other method with 405."""
 
-    timeout = 10
-
-    def __init__(self, health: ProcessHealth, *connection: Any) -> None:
+    def __init__(self, health: ProcessHealth, request: bytes) -> None:
+        # The base class would read from a socket.
         self._health = health
-        super().__init__(*connection)
+        self.rfile = io.BytesIO(request)
+        self.wfile = self._written = io.BytesIO()
+
+    def render(self) -> bytes:
+        """Return the response to the request."""
+        self.handle_one_request()
+        return self._written.getvalue()
 
     def do_GET(self) -> None:
         match self.path.partition("?")[0]:

@@ -2,13 +2,15 @@
 
 import json
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from socket import gethostname
+from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
 
 import psutil
@@ -20,6 +22,8 @@ from fleetgauge_dashboards.cli import dash
 from fleetgauge_dashboards.command import _describe_site, _load_fleets
 from fleetgauge_dashboards.security_headers import TOKEN_COOKIE, TOKEN_HEADER
 from fleetgauge_dashboards.served_fleets import ServedFleet
+from fleetgauge_dashboards.single_flight import MAX_CONCURRENT_COMPUTATIONS
+from fleetgauge_dashboards.worker import THREADS
 from tests.browser.lake import write
 from tests.exposition import samples
 from tests.waiting import wait_until
@@ -148,6 +152,32 @@ def test_two_workers_serve_and_merge_their_metrics(tmp_path: Path) -> None:
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0
         assert not psutil.pid_exists(process.pid)
+
+
+def test_silent_and_slow_connections_take_no_thread(tmp_path: Path) -> None:
+    write(tmp_path, datetime.now(UTC))
+    with _serving("--lake", str(tmp_path), "--port", "0", "--json") as process, ExitStack() as stack:
+        assert process.stdout is not None
+        url = json.loads(process.stdout.readline())["url"]
+        assert _request_fleet_page(url) == 1
+        (worker,) = psutil.Process(process.pid).children()
+        threads = worker.num_threads()
+        address = ("127.0.0.1", urlsplit(url).port)
+        clients = [stack.enter_context(socket.create_connection(address)) for _ in range(300)]
+        for client in clients[:50]:
+            client.sendall(b"GET /livez HT")
+        body = b"POST /_dash-update-component HTTP/1.1\r\nHost: localhost\r\nContent-Length: 50\r\n\r\n{"
+        for client in clients[50:100]:
+            client.sendall(body)
+        for _ in range(12):
+            assert _request_fleet_page(url) == 1
+        # The pools of threads for requests and for reads may have grown to their sizes, but no further.
+        assert worker.num_threads() <= threads + THREADS + MAX_CONCURRENT_COMPUTATIONS
+        clients[0].sendall(b"TP/1.1\r\nHost: localhost\r\n\r\n")
+        clients[0].settimeout(60)
+        assert clients[0].recv(1_000).startswith(b"HTTP/1.1 200 OK\r\n")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0
 
 
 def _request_fleet_page(url: str) -> int:

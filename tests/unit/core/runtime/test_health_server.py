@@ -2,6 +2,8 @@ import json
 import socket
 import subprocess
 import sys
+import threading
+from contextlib import ExitStack
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
@@ -12,7 +14,7 @@ from prometheus_client import Counter
 
 from fleetgauge_core import __version__
 from fleetgauge_core.runtime.cli import InputError, ListenAddress
-from fleetgauge_core.runtime.health_server import ProcessHealth, serve_health
+from fleetgauge_core.runtime.health_server import _MAX_REQUEST_BYTES, ProcessHealth, serve_health
 from tests.exposition import samples
 
 FREE_PORT = ListenAddress("127.0.0.1", 0)
@@ -117,6 +119,29 @@ def test_silent_disconnecting_and_malformed_clients_delay_nobody_and_log_nothing
                 client.sendall(request)
         assert _get_json(at, "/livez")[0] == 200
     assert capfd.readouterr() == ("", "")
+
+
+def test_silent_connections_take_no_thread() -> None:
+    with ExitStack() as stack:
+        at = stack.enter_context(ProcessHealth("probe", 60).serve(FREE_PORT))
+        _get(at, "/livez")
+        threads = threading.active_count()
+        for _ in range(300):
+            client = stack.enter_context(socket.create_connection((at.host, at.port)))
+            client.sendall(b"GET /livez HTT")
+        assert _get(at, "/metrics")[0].status == 200
+        assert threading.active_count() == threads
+        client.sendall(b"P/1.1\r\n\r\n")
+        assert client.recv(1_000).startswith(b"HTTP/1.0 200 OK\r\n")
+
+
+def test_an_endless_request_is_refused() -> None:
+    with (
+        ProcessHealth("probe", 60).serve(FREE_PORT) as at,
+        socket.create_connection((at.host, at.port)) as client,
+    ):
+        client.sendall(b"GET /" + (_MAX_REQUEST_BYTES - 4) * b"a")
+        assert client.recv(100).startswith(b"HTTP/1.0 414 ")
 
 
 def test_the_port_is_released_at_the_end_of_the_block() -> None:
