@@ -59,7 +59,7 @@ def _process(instance: str, process: str, series: Series) -> dict[str, Values]:
     common = {
         "up": constant(1),
         f'fleetgauge_build_info{{process="{process}"}}': constant(1),
-        "fleetgauge_process_start_timestamp_seconds": constant(LONG_AGO),
+        "process_start_time_seconds": constant(LONG_AGO),
     }
     return _export(instance, {**common, **series})
 

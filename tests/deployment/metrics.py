@@ -9,7 +9,12 @@ _OPERATIONS = {"cluster", "messaging_system", "messaging_operation_name"}
 
 PROMISED: dict[str, set[str]] = {
     "fleetgauge_build_info": {"version", "process"},
-    "fleetgauge_process_start_timestamp_seconds": set(),
+    "process_start_time_seconds": set(),
+    "process_resident_memory_bytes": set(),
+    "process_virtual_memory_bytes": set(),
+    "process_open_fds": set(),
+    "process_max_fds": set(),
+    "process_cpu_seconds_total": set(),
     "fleetgauge_part_faulty": {"part", "name", "reason"},
     # agent
     "fleetgauge_probes_total": {"cluster", "broker", "leg", "outcome"},

@@ -29,9 +29,12 @@ ENDINGS["histogram"] = [("_bucket", {"le"}), ("_sum", set()), ("_count", set())]
 def list_series(registry: CollectorRegistry) -> dict[str, set[str]]:
     series = {}
     for metric in registry._collector_to_names:
-        assert isinstance(metric, MetricWrapperBase)
-        for ending, labels in ENDINGS[metric._type]:
-            series[f"{metric._name}{ending}"] = {*metric._labelnames} | labels
+        if isinstance(metric, MetricWrapperBase):
+            for ending, labels in ENDINGS[metric._type]:
+                series[f"{metric._name}{ending}"] = {*metric._labelnames} | labels
+        else:
+            samples = [sample for family in metric.collect() for sample in family.samples]
+            series |= {sample.name: set(sample.labels) for sample in samples}
     return series
 
 

@@ -49,9 +49,11 @@ def _registries() -> dict[str, CollectorRegistry]:
 
 def _describe_registry(registry: CollectorRegistry) -> Iterator[str]:
     for metric in registry._collector_to_names:
-        assert isinstance(metric, MetricWrapperBase)
-        labels = {"version", "process"} if metric._type == "info" else metric._labelnames
-        yield _line(metric._name, metric._type, labels)
+        if isinstance(metric, MetricWrapperBase):
+            labels = {"version", "process"} if metric._type == "info" else metric._labelnames
+            yield _line(metric._name, metric._type, labels)
+        else:
+            yield from (_line(family.name, family.type, ()) for family in metric.collect())
 
 
 def _describe_dash_metrics() -> Iterator[str]:

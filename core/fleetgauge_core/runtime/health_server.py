@@ -16,8 +16,8 @@ from threading import Thread
 from prometheus_client import (
     CONTENT_TYPE_PLAIN_0_0_4,
     CollectorRegistry,
-    Gauge,
     Info,
+    ProcessCollector,
     disable_created_metrics,
     generate_latest,
 )
@@ -47,7 +47,6 @@ class ProcessHealth:
         process: str,
         max_heartbeat_age_s: float,
         clock: Callable[[], float] = time.monotonic,
-        wall_clock: Callable[[], float] = time.time,
     ) -> None:
         """Count the time of creation as the first heartbeat.
 
@@ -57,11 +56,8 @@ class ProcessHealth:
         self.registry = CollectorRegistry()
         build = Info("fleetgauge_build", "Version and command of this process.", registry=self.registry)
         build.info({"version": __version__, "process": process})
-        Gauge(
-            "fleetgauge_process_start_timestamp_seconds",
-            "When this process started: what its counters hold has happened since.",
-            registry=self.registry,
-        ).set(wall_clock())
+        # When the process started, its memory and its open files, by the names that Prometheus users know.
+        ProcessCollector(registry=self.registry)
         self._max_heartbeat_age_s = max_heartbeat_age_s
         self._clock = clock
         self._heartbeat_s = clock()
