@@ -10,15 +10,13 @@ import os
 from gunicorn.asgi.protocol import ASGIProtocol
 from gunicorn.workers.gasgi import ASGIWorker
 
-from fleetgauge_core.runtime.open_connections import OpenConnections
+from fleetgauge_core.runtime.open_connections import OpenConnections, start_server
 from fleetgauge_dashboards.wsgi_bridge import WsgiBridge
 
 #: Requests that a worker serves concurrently.
 THREADS = 8
 #: A new connection must have sent the headers of its first request after this time.
 _FIRST_REQUEST_TIMEOUT_S = 60
-#: Connections that wait to be accepted.
-_BACKLOG = 1024
 
 
 class EventLoopWorker(ASGIWorker):  # type: ignore[misc]
@@ -34,10 +32,7 @@ class EventLoopWorker(ASGIWorker):  # type: ignore[misc]
         """Serve until the worker is told to end, or its parent is gone."""
         self.connections = OpenConnections()
         for listener in self.sockets:
-            server = await self.loop.create_server(
-                lambda: _Connection(self), sock=listener.sock, backlog=_BACKLOG
-            )
-            self.servers.append(server)
+            self.servers.append(await start_server(lambda: _Connection(self), listener.sock))
         while self.alive and self.ppid == os.getppid():
             self.notify()
             await asyncio.sleep(1)

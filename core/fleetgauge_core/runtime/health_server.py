@@ -25,13 +25,11 @@ from prometheus_client import (
 from fleetgauge_core import __version__
 from fleetgauge_core.runtime.cli import InputError, ListenAddress
 from fleetgauge_core.runtime.console import console
-from fleetgauge_core.runtime.open_connections import OpenConnections
+from fleetgauge_core.runtime.open_connections import BACKLOG, OpenConnections, start_server
 from fleetgauge_core.runtime.part_status import PartStatus
 
 #: A connection is closed when it has not been answered for this long.
 _TIMEOUT_S = 10
-#: Connections that wait to be accepted.
-_BACKLOG = 1024
 _MAX_REQUEST_BYTES = 65_536
 _END_OF_HEADERS = re.compile(rb"\r?\n\r?\n")
 
@@ -140,7 +138,7 @@ class _Server:
         try:
             self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             self._listener.bind((str(addresses[0][4][0]), address.port))
-            self._listener.listen(_BACKLOG)
+            self._listener.listen(BACKLOG)
         except OSError:
             self._listener.close()
             raise
@@ -163,7 +161,7 @@ class _Server:
         self._loop.run_until_complete(self._serve())
 
     async def _serve(self) -> None:
-        server = await self._loop.create_server(self._connect, sock=self._listener, backlog=_BACKLOG)
+        server = await start_server(self._connect, self._listener)
         await self._stop.wait()
         server.close()
         self._connections.close_all()

@@ -2,10 +2,26 @@
 
 import asyncio
 import resource
+import socket
 from collections.abc import Callable
 
 #: Connections that a server holds at most; each takes a file and some kilobytes.
 _MAX_CONNECTIONS = 4_096
+#: Connections that wait to be accepted.
+BACKLOG = 1_024
+#: Connections that are accepted before the loop closes those that are too many.
+_ACCEPTED_AT_ONCE = 8
+
+
+async def start_server(connect: Callable[[], asyncio.Protocol], listener: socket.socket) -> asyncio.Server:
+    """Accept connections of a socket that listens.
+
+    asyncio would accept as many at once as may wait, and so use up the process's files.
+    """
+    loop = asyncio.get_running_loop()
+    server = await loop.create_server(connect, sock=listener, backlog=_ACCEPTED_AT_ONCE)
+    listener.listen(BACKLOG)
+    return server
 
 
 def _limit_by_files() -> int:

@@ -135,6 +135,34 @@ def test_silent_connections_take_no_thread() -> None:
         assert client.recv(1_000).startswith(b"HTTP/1.0 200 OK\r\n")
 
 
+#: Serves with two hundred files at most until its stdin is closed.
+FEW_FILES = """
+import resource, sys
+from fleetgauge_core.runtime.cli import ListenAddress
+from fleetgauge_core.runtime.health_server import ProcessHealth
+resource.setrlimit(resource.RLIMIT_NOFILE, (200, 200))
+with ProcessHealth("probe", 60).serve(ListenAddress("127.0.0.1", 0)) as at:
+    print(at.port, flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_more_connections_than_the_process_may_open_files_delay_nobody() -> None:
+    command = [sys.executable, "-c", FEW_FILES]
+    with (
+        subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        ) as process,
+        ExitStack() as stack,
+    ):
+        assert process.stdout is not None
+        at = ListenAddress("127.0.0.1", int(process.stdout.readline()))
+        for _ in range(300):
+            stack.enter_context(socket.create_connection((at.host, at.port)))
+        assert _get(at, "/livez")[0].status == 200
+        assert process.communicate(timeout=60) == (b"", b"")
+
+
 def test_an_endless_request_is_refused() -> None:
     with (
         ProcessHealth("probe", 60).serve(FREE_PORT) as at,
