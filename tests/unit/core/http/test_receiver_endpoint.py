@@ -245,3 +245,18 @@ def test_a_dripping_server_does_not_hold_the_sender(response: bytes) -> None:
         with pytest.raises(HttpFailureError, match="no complete response within"):
             exchange(request, timeout_s=0.5)
         assert has_left.wait(DEADLINE_S)
+
+
+def test_a_status_is_told_even_if_its_body_is_incomplete() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            connection, _ = server.accept()
+            with connection:
+                connection.recv(65536)
+                connection.sendall(b"HTTP/1.1 400 Refused\r\nContent-Length: 99\r\n\r\nshort")
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        assert build_endpoint(f"http://127.0.0.1:{server.getsockname()[1]}/").post("", {}).status == 400
+        thread.join(DEADLINE_S)
