@@ -3,7 +3,7 @@
 import json
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -166,29 +166,29 @@ def fail_once(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str) -> Callabl
     return lambda: bool(calls)
 
 
-@pytest.mark.parametrize("afterwards", [(1, 2), (9, 8)], ids=["shorter", "longer"])
 def test_a_topic_that_was_recreated_between_two_runs_is_read_from_its_beginning(
-    stream: Stream, monkeypatch: pytest.MonkeyPatch, afterwards: Sequence[int]
+    stream: Stream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stream.send(5, 4)
     stream.run()
-    if sum(afterwards) < 9:
-        # A version that stored no IDs of topics has read until here.
-        rmtree(stream.folder / "_checkpoints" / "stream_topics")
+    # A version that stored no IDs of topics has read until here: the offsets tell that this is another topic.
+    rmtree(stream.folder / "_checkpoints" / "stream_topics")
     stream.recreate_topic()
-    stream.send(*afterwards)
+    stream.send(1, 2)
+    stream.run()
+    # Of a topic that is longer they do not tell it.
+    stream.recreate_topic()
+    stream.send(9, 8)
     was_killed = fail_once(monkeypatch, StreamCheckpoint, "save_generation")
     with pytest.raises(KeyboardInterrupt):
         stream.run()
     assert was_killed()
     stream.run()
-    stream.send(1, 1)
-    stream.run()
     assert stream.sequences() == list(range(stream.sent))
     assert stream.counts == {"received": stream.sent, "stored": stream.sent, "replayed": 0}
-    (loss,) = stream.losses()
-    assert (loss["change"], loss["exact"]) == ("recreated", False)
-    assert "created anew" in loss["text"]
+    losses = stream.losses()
+    assert [(loss["change"], loss["exact"]) for loss in losses] == [("recreated", False)] * 2
+    assert "created anew" in losses[0]["text"]
 
 
 def test_records_that_expired_before_they_were_read_are_named_exactly(stream: Stream) -> None:

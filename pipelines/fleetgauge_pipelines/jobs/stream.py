@@ -1,11 +1,13 @@
 """The stream: process the telemetry topics in micro-batches, continuously or until no record is left."""
 
 import json
+import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
+from typing import Any
 
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
@@ -26,8 +28,16 @@ from fleetgauge_pipelines.jobs.lost_records import LostRecords
 from fleetgauge_pipelines.jobs.stream_topics import StreamChange, StreamTopics
 from fleetgauge_pipelines.jobs.table_maintenance import DailyCompaction
 
+_log = logging.getLogger("fleetgauge.stream")
+
 #: How long a running batch may continue after a shutdown was requested.
 _BATCH_GRACE_S = 90
+
+#: A batch that waits for records of a topic that was deleted must not wait for long.
+_FETCH_S = 30
+#: Spark's message when no record has come within this time.
+_FETCH_TIMEOUT = "Cannot fetch"
+_QUERY_LOGGER = "org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution"
 
 Clock = Callable[[], datetime]
 ReportBatch = Callable[[int, BatchResult], None]
@@ -97,6 +107,7 @@ def run_stream(
         for change in changes:
             report_topic_change("telemetry", change.topic, change.change)
 
+    _silence_query_log(spark)
     is_outdated = True
     while is_outdated and not shutdown.is_set():
         opened = topics.open_generation()
@@ -117,6 +128,12 @@ def run_stream(
         is_outdated = _wait(query, generation, topics, idle, shutdown)
 
 
+def _silence_query_log(spark: SparkSession) -> None:
+    """Keep Spark from logging the stack trace of a query's error, which is raised here too."""
+    log4j: Any = spark._jvm.org.apache.logging.log4j  # type: ignore[union-attr]
+    log4j.core.config.Configurator.setLevel(_QUERY_LOGGER, log4j.Level.OFF)
+
+
 def _start(
     spark: SparkSession,
     checkpoint: str,
@@ -133,6 +150,7 @@ def _start(
         # Each batch finds out which records the topic's retention deleted. A stream that fails because of
         # them would lose more.
         .option("failOnDataLoss", "false")
+        .option("kafkaConsumer.pollTimeoutMs", str(_FETCH_S * 1000))
         .load()
     )
     writer = source.writeStream.foreachBatch(process).option("checkpointLocation", checkpoint)
@@ -150,13 +168,16 @@ def _wait(
 ) -> bool:
     """Wait until the query ends, or stop it once a shutdown is requested or a topic was recreated.
 
-    Return whether a topic was recreated, so that a new generation has to begin.
+    Return whether a query has to start again, with a new generation if a topic was recreated.
     """
     try:
         return _wait_for_end(query, generation, topics, idle, shutdown)
-    except StreamingQueryException:
+    except StreamingQueryException as error:
         # A query also fails when a topic does not exist.
         if topics.has_changed(generation):
+            return True
+        if _FETCH_TIMEOUT in str(error):
+            _log.warning("the telemetry cluster sent no records for %d s: the batch is repeated", _FETCH_S)
             return True
         raise
 

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import NamedTuple
@@ -84,13 +85,16 @@ class StreamTopics:
         self._next_look_s = 0.0
 
     def start(self) -> None:
-        """Create the client. Raises: KafkaUnavailableError."""
+        """Create the client, and topics that are missing. Raises: KafkaUnavailableError."""
         self._offsets.start()
+        self._keeper.ensure()
 
     def open_generation(self) -> OpenedGeneration:
-        """Return the generation that reads the present topics. Raises: KafkaUnavailableError."""
-        self._keeper.ensure()
-        present = self._describe()
+        """Return the generation that reads the present topics; create those that are missing.
+
+        Raises: KafkaUnavailableError.
+        """
+        present = self._wait_for_topics()
         stored = self._checkpoint.read_generation()
         generation = stored or StreamGeneration(0, {name: topic.topic_id for name, topic in present.items()})
         positions = self._checkpoint.read_positions(generation)
@@ -102,31 +106,32 @@ class StreamTopics:
         return replace(opened, is_interrupted=self._checkpoint.has_incomplete_batch(generation))
 
     def is_outdated(self, generation: StreamGeneration) -> bool:
-        """Return whether a topic was recreated; a missing one is created. For use while no batch runs.
+        """Return whether a topic was deleted or recreated. For use while no batch runs.
 
         The cluster is asked every 5 s. It may be unavailable, and then nothing has changed.
         """
         if time.monotonic() < self._next_look_s:
             return False
         self._next_look_s = time.monotonic() + _LOOK_INTERVAL_S
-        return self.has_changed(generation)
+        if self.has_changed(generation):
+            return True
+        with suppress(KafkaUnavailableError):
+            # What was written until now is lost if a topic is deleted next.
+            ends = {
+                name: {partition: bounds.end for partition, bounds in topic.bounds.items()}
+                for name, topic in self._describe().items()
+                if topic.topic_id == generation.topic_ids[name]
+            }
+            self._ends = self._ends | ends
+        return False
 
     def has_changed(self, generation: StreamGeneration) -> bool:
-        """Return whether a topic was recreated; a missing one is created."""
+        """Return whether a topic was deleted or recreated; False if the cluster is unavailable."""
         try:
-            if len(self._offsets.describe_topics(self._names)) < len(self._names):
-                self._keeper.ensure()
-            present = self._describe()
+            topics = self._offsets.describe_topics(self._names)
         except KafkaUnavailableError:
             return False
-        if is_changed := _ids(present) != generation.topic_ids:
-            return is_changed
-        # What was written until now is lost if a topic is deleted next.
-        self._ends = {
-            name: {partition: bounds.end for partition, bounds in topic.bounds.items()}
-            for name, topic in present.items()
-        }
-        return is_changed
+        return {name: topic.topic_id for name, topic in topics.items()} != generation.topic_ids
 
     def check_batch(
         self, generation: StreamGeneration, batch_id: int, rows: DataFrame
@@ -165,15 +170,26 @@ class StreamTopics:
             else:
                 return {name: topic.topic_id for name, topic in topics.items()}
 
-    def _describe(self) -> dict[str, PresentTopic]:
-        """Return the topics with the bounds of all partitions. Raises: KafkaUnavailableError."""
+    def _wait_for_topics(self) -> dict[str, PresentTopic]:
+        """Return all topics, once they exist and their partitions have leaders."""
         deadline_s = time.monotonic() + _LOOK_TIMEOUT_S
-        while len(topics := self._offsets.describe_topics(self._names)) < len(self._names):
-            # A broker may not know yet a topic that another one has just created.
-            if time.monotonic() > deadline_s:
-                missing = ", ".join(sorted(set(self._names) - topics.keys()))
-                raise KafkaUnavailableError(f"no such topic: {missing}")
-            time.sleep(_RETRY_S)
+        while True:
+            try:
+                # A topic that is being deleted can only be created afterwards.
+                self._keeper.ensure()
+                present = self._describe()
+                if missing := sorted(set(self._names) - present.keys()):
+                    raise KafkaUnavailableError(f"no such topic: {', '.join(missing)}")
+            except KafkaUnavailableError:
+                if time.monotonic() > deadline_s:
+                    raise
+                time.sleep(_RETRY_S)
+            else:
+                return present
+
+    def _describe(self) -> dict[str, PresentTopic]:
+        """Return the existing topics with the bounds of all partitions. Raises: KafkaUnavailableError."""
+        topics = self._offsets.describe_topics(self._names)
         partitions = [
             TopicPartition(name, number) for name, topic in topics.items() for number in topic.partitions
         ]
