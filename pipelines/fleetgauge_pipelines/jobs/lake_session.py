@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from fleetgauge_core.lake.delta_table import ensure_usable_path
 from fleetgauge_core.lake.lease import hold_lease
 from fleetgauge_core.runtime.console import console
 
@@ -23,8 +24,10 @@ SHUTDOWN_DEADLINE_S = 105
 def open_lake_for_writing(location: str) -> Iterator[tuple["SparkSession", "Lake"]]:
     """Yield a Spark session and the lake while holding the lake's writer lease.
 
-    Raises: LeaseError when another process holds the lease; SetupError when Java or the jars are missing.
+    Raises: LeaseError when another process holds the lease; SetupError when Java or the jars are missing;
+    LakePathError when no lake can be in this folder.
     """
+    ensure_usable_path(location)
     with hold_lease(location), open_lake_for_reading(location) as session_and_lake:
         yield session_and_lake
 
@@ -33,8 +36,10 @@ def open_lake_for_writing(location: str) -> Iterator[tuple["SparkSession", "Lake
 def open_lake_for_reading(location: str) -> Iterator[tuple["SparkSession", "Lake"]]:
     """Yield a Spark session and the lake without its lease: another process may write to it meanwhile.
 
-    Raises: SetupError when Java or the jars are missing.
+    Raises: SetupError when Java or the jars are missing; LakePathError when no lake can be in this folder.
     """
+    # Before Spark, which takes seconds to start.
+    ensure_usable_path(location)
     from fleetgauge_pipelines.io.lake import Lake
     from fleetgauge_pipelines.io.session import open_session
 

@@ -12,12 +12,14 @@ from click.testing import CliRunner, Result
 
 from fleetgauge_core.fleet import load_fleet
 from fleetgauge_core.fleet.load import FleetFileError
+from fleetgauge_core.lake.delta_table import LakePathError
 from fleetgauge_core.runtime.cli import main
 from fleetgauge_core.runtime.options import LakeParam, PathParam
 from fleetgauge_local.errors import LocalFleetError
 from fleetgauge_local.fleet import LocalFleet
 from fleetgauge_pipelines.io.cache import default_cache_folder
 from fleetgauge_pipelines.io.errors import SetupError
+from fleetgauge_pipelines.jobs.lake_session import open_lake_for_reading, open_lake_for_writing
 from tests.promises.commands import commands
 from tests.promises.run_promises import write_inputs
 
@@ -93,6 +95,19 @@ def test_a_path_that_cannot_be_used_is_refused_before_work_begins(
     result = run(*arguments)
     assert result.exit_code == 2
     assert message in result.stderr.splitlines()[-1]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_lake_that_cannot_be_is_refused_before_spark_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fleetgauge_pipelines.io.session.open_session", lambda *_: pytest.fail("it starts"))
+    for open_lake in (open_lake_for_reading, open_lake_for_writing):
+        with (
+            pytest.raises(LakePathError, match="the path of a lake cannot contain '%41'"),
+            open_lake(str(tmp_path / "%41")),
+        ):
+            pass
     assert list(tmp_path.iterdir()) == []
 
 
