@@ -24,13 +24,14 @@ from fleetgauge_core.detection import (
     LatencyQuantiles,
 )
 from fleetgauge_core.detection.finding import build_finding
-from fleetgauge_core.fleet import Telemetry
+from fleetgauge_core.fleet import Notifier, Telemetry
 from fleetgauge_core.kafka import RecordProducer, ensure_state_topic, ensure_telemetry_topics
 from fleetgauge_core.runtime.health_server import ProcessHealth
 from fleetgauge_core.runtime.shutdown import ShutdownFlag
 from fleetgauge_core.slo.burn import BurnMinute
 from fleetgauge_core.tables import CORRECTIONS
 from fleetgauge_local.fleet import LocalFleet
+from fleetgauge_operations.notify.fleet_faults import name_notifier
 from fleetgauge_operations.watch.controller import WatchController
 from fleetgauge_operations.watch.metrics import WatchMetrics
 from fleetgauge_operations.watch.state_store import DeliveryRecord, StateStore
@@ -233,7 +234,8 @@ def test_a_secret_that_cannot_be_read_keeps_no_other_receiver_from_its_page(
         _send_until_received(health, send)
         send(pulse(20, hung(9, 1), broker(2)))
         wait_until(lambda: bool(receiver.posts), DEADLINE_S, "the page")
-        _repeat_until(lambda: samples_of(health.registry, WAITING) == {("slack",): 1, ("oncall",): 0})
+        slack = name_notifier(Notifier.model_validate(notifiers[0]))
+        _repeat_until(lambda: samples_of(health.registry, WAITING) == {(slack,): 1, ("oncall",): 0})
 
 
 def test_an_alert_that_another_watch_published_late_is_resolved(

@@ -22,6 +22,9 @@ class SecretError(OperationalError):
 
 
 def _resolve_path(value: Any, info: ValidationInfo) -> Any:
+    if isinstance(value, str) and "\0" in value:
+        # Every use of such a path raises ValueError.
+        raise ValueError("a path has no NUL character")
     return info.context["folder"] / expand_home(value) if info.context and isinstance(value, str) else value
 
 

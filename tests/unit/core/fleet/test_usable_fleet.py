@@ -30,6 +30,7 @@ BAD_VALUES: Sequence[tuple[Document, str]] = [
         "sasl.password: give",
     ),
     ({"security": {"tls": {"certificate": "a.pem"}}}, "give certificate and key together"),
+    ({"security": {"tls": {"ca": "a\0b.pem"}}}, "tls.ca: a path has no NUL character"),
     ({"tier": "platinum"}, "tier 'platinum' has no objective"),
     ({"since": "2026-01-02T00:00:00Z", "until": "2026-01-01T00:00:00Z"}, "until must be later than since"),
     ({"retired": [-1]}, "clusters.1.retired.0: "),
