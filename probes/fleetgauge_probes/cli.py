@@ -72,8 +72,16 @@ def probe(context: click.Context, /, **options: Any) -> None:
     probe_fleet(**options)
 
 
-@probe.command(epilog="Example: fleetgauge probe acls --config fleet.yaml --principal User:fleetgauge")
+@probe.command(epilog="Example: fleetgauge probe acls --for watch --principal User:fleetgauge-watch")
 @config_option
+@click.option(
+    "--for",
+    "role",
+    type=click.Choice(["agent", "watch", "stream", "recover", "mitigate"]),
+    default="agent",
+    show_default=True,
+    help="The process that needs them.",
+)
 @click.option(
     "--principal",
     default="User:fleetgauge",
@@ -82,7 +90,7 @@ def probe(context: click.Context, /, **options: Any) -> None:
 )
 @json_option("Print the grants on stdout as JSON.")
 def acls(**options: Any) -> None:
-    """Print the least permissions that the agent needs, as commands that grant them."""
+    """Print the least permissions that a process needs, as commands that grant them."""
     from fleetgauge_probes.command import print_grants
 
     print_grants(**options)

@@ -85,11 +85,11 @@ def probe_fleet(
         print_json({"run_id": str(run_id), "clusters": ids, "waiting": waiting})
 
 
-def print_grants(config: Path, principal: str, as_json: bool) -> None:
-    """Print the least permissions that the agent needs on stdout."""
-    grants = list(list_grants(load_fleet(config)))
+def print_grants(config: Path, role: str, principal: str, as_json: bool) -> None:
+    """Print the least permissions that a process needs on stdout; ``role`` is one of acls.ROLES."""
+    grants = list(list_grants(load_fleet(config), role))
     if as_json:
-        print_json({"principal": principal, "grants": [asdict(grant) for grant in grants]})
+        print_json({"principal": principal, "for": role, "grants": [asdict(grant) for grant in grants]})
     else:
         for grant in grants:
             click.echo(grant.format_command(principal))

@@ -59,6 +59,21 @@ def add_right(bootstrap: str, right: AclRight, principal: str, permission: AclPe
     admin.create_acls([binding])[binding].result(10)
 
 
+def remove_all_rights(bootstrap: str, principal: str) -> None:
+    """Delete all ACLs of a principal."""
+    match = AclBindingFilter(
+        ResourceType.ANY,
+        None,
+        ResourcePatternType.ANY,
+        principal,
+        None,
+        AclOperation.ANY,
+        AclPermissionType.ANY,
+    )
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.delete_acls([match])[match].result(10)
+
+
 def remove_right(bootstrap: str, right: AclRight, principal: str) -> None:
     """Delete an ACL that exists."""
     match = AclBindingFilter(*right.resource, principal, _ANY_HOST, right.operation, ALLOW)

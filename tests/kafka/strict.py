@@ -16,7 +16,7 @@ from fleetgauge_local.fleet import LocalFleet
 from fleetgauge_local.fleet_folder import FleetFolder, FleetPlan, read_json
 from fleetgauge_local.layout import ClusterSpec
 from fleetgauge_probes.cli import probe
-from tests.kafka.acls import AclRight, add_right, remove_right
+from tests.kafka.acls import AclRight, add_right, remove_all_rights, remove_right
 from tests.kafka.broker_classes import add_class
 
 CLIENT = "User:CLIENT"
@@ -80,3 +80,13 @@ def grant(local: LocalFleet, cluster: str, right: AclRight) -> None:
 def revoke(local: LocalFleet, cluster: str, right: AclRight) -> None:
     """Take a right away from the client."""
     remove_right(find_broker_listener(local, cluster), right, CLIENT)
+
+
+def grant_only(local: LocalFleet, role: str, clusters: tuple[str, ...]) -> list[tuple[str, AclRight]]:
+    """Give the client exactly the rights that are printed for a role, and return them with their clusters."""
+    for cluster in clusters:
+        remove_all_rights(find_broker_listener(local, cluster), CLIENT)
+    rights = print_rights(local.fleet_file, "--for", role)
+    for cluster, right in rights:
+        grant(local, cluster, right)
+    return rights

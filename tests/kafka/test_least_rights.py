@@ -2,6 +2,7 @@
 
 import json
 import logging
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -28,7 +29,6 @@ BROKERS = (1, 2, 3)
 DEADLINE_S = 60
 #: Without one of these, probes fail; without another, only changes of the topic do.
 PROBING = (AclOperation.WRITE, AclOperation.READ)
-#: Of the telemetry cluster's rights, some are needed only to create topics, others to deliver.
 _FAULTS = "fleetgauge_agent_own_faults"
 
 
@@ -125,3 +125,35 @@ def test_a_permission_that_is_taken_away_is_no_outage_and_measuring_goes_on_when
         [logging.ERROR, logging.INFO],
         [logging.ERROR, logging.INFO] * 2,
     )
+
+
+@pytest.mark.thorough
+def test_an_agent_survives_the_loss_of_each_permission(strict: LocalFleet, tmp_path: Path) -> None:
+    telemetry, agent, started_at = load_telemetry(strict), run_agent(strict, tmp_path), datetime.now(UTC)
+    with agent.running():
+        assert has_successful_probes(telemetry, "strict", BROKERS, started_at)
+        since = datetime.now(UTC)
+        for cluster, right in print_rights(strict.fleet_file):
+            revoke(strict, cluster, right)
+            let_pulses_pass(agent, 12)
+            grant(strict, cluster, right)
+            let_pulses_pass(agent, 6)
+        assert has_successful_probes(telemetry, "strict", BROKERS, datetime.now(UTC))
+        transitions = fold_new_pulses(telemetry, since)
+    # Pulses that may not be delivered are missing; no broker is found for it.
+    states = (HealthState.VANTAGE_ILL, HealthState.NO_DATA, HealthState.HEALTHY)
+    assert set(transitions) <= {(None, state) for state in states}
+    assert agent.unsent_records == 0
+    minutes = read_minutes(telemetry, str(agent.run_id))
+    assert [record.attempted - len(record.success_us) for record in minutes] == [0] * len(minutes)
+
+
+def let_pulses_pass(agent: Agent, seconds: float) -> None:
+    """Wait until the agent has emitted a pulse so many seconds after now, delivered or not."""
+    until_s = time.time() + seconds
+
+    def has_emitted() -> bool:
+        emitted = samples_of(agent.health.registry, "fleetgauge_agent_pulse_timestamp_seconds")
+        return emitted["strict",] > until_s
+
+    wait_until(has_emitted, DEADLINE_S, "a pulse")

@@ -16,6 +16,7 @@ from threading import Condition, Event, Thread
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
+from fleetgauge_core.contract.failure_codes import AgentFault, find_agent_fault
 from fleetgauge_core.fleet import ClusterAccess
 from fleetgauge_core.kafka import client_settings
 from fleetgauge_core.kafka.credentials import build_librdkafka_settings
@@ -203,4 +204,9 @@ class LeaderElection:
         """Log an error once, until the coordinator answers again."""
         if self._logged_error != error_code(error):
             self._logged_error = error_code(error)
-            _log.warning("consumer group %s: the coordinator does not answer: %s", self._group, error.str())
+            problem = (
+                "this process may not join it"
+                if find_agent_fault(error_code(error)) is AgentFault.RIGHTS
+                else "the coordinator does not answer"
+            )
+            _log.warning("consumer group %s: %s: %s", self._group, problem, error.str())

@@ -1,5 +1,6 @@
 """Readers of topics without a consumer group: partitions are assigned explicitly, no offset is committed."""
 
+import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -17,11 +18,14 @@ from confluent_kafka import (
     TopicPartition,
 )
 
+from fleetgauge_core.contract.failure_codes import AgentFault, find_agent_fault
 from fleetgauge_core.fleet import ClusterAccess
 from fleetgauge_core.kafka import client_settings
 from fleetgauge_core.kafka.credentials import build_librdkafka_settings
 from fleetgauge_core.kafka.errors import KafkaUnavailableError, error_code, translate_librdkafka_errors
 from fleetgauge_core.kafka.throttle_event import report_throttling
+
+_log = logging.getLogger("fleetgauge.kafka")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +54,13 @@ class TopicReader:
         """Prepare a reader.
 
         ``on_error`` is called with a partition that cannot be read and the error's code, once for as long as
-        the error lasts; ``on_throttled`` with a broker's ID and its quota throttle time in seconds.
+        the error lasts; without it, the first error of each code since the last record is logged.
+        ``on_throttled`` is called with a broker's ID and its quota throttle time in seconds.
         """
         self._access = access
         self._topic = topic
-        self._on_error = on_error
+        self._on_error = on_error or self._log_error
+        self._logged_errors: frozenset[str] = frozenset()
         self._settings: dict[str, Any] = (
             client_settings.CONNECTION | client_settings.PROBE_CONSUMER | {"client.id": client_id}
         )
@@ -112,27 +118,31 @@ class TopicReader:
             time.sleep(0.1)
 
     def poll(self, timeout_s: float) -> ConsumerRecord | None:
-        """Return the next record, or None if none arrives in time or the consumer reports an error.
+        """Return the next record, or None if none arrives in time or a partition cannot be read.
 
         Records are returned singly, because batching would add waits to the measured latency.
         """
         # Assigning in one thread while another polls blocks forever, so the polling thread assigns.
         while not self._assignments.empty():
             self._change_assignment(self._assignments.get())
+        deadline_s = time.monotonic() + timeout_s
         message: Message | None = self._consumer.poll(timeout_s)
+        # An error that concerns no partition, such as one of the group, which is never joined, has no topic.
+        while message is not None and message.error() is not None and not message.topic():
+            message = self._consumer.poll(max(0.0, deadline_s - time.monotonic()))
         if message is None:
             return None
         if (error := message.error()) is not None:
             self._handle_error(message, error)
             return None
+        if self._logged_errors:
+            self._logged_errors = frozenset()
+            _log.info("%s: records can be read again", self._topic)
         return _parse_record(message)
 
     def _handle_error(self, message: Message, error: KafkaError) -> None:
-        """Report an error of the consumer, which goes on by itself."""
-        partition = message.partition()
-        # An error that concerns no partition, such as one of the group that is never joined, has no topic.
-        if self._on_error and message.topic() and partition is not None:
-            self._on_error(partition, error_code(error))
+        """Report an error of a partition; the consumer goes on by itself."""
+        self._on_error(message.partition() or 0, error_code(error))
 
     def _change_assignment(self, partitions: list[TopicPartition] | None) -> None:
         replaced = [
@@ -148,6 +158,13 @@ class TopicReader:
             self._consumer.incremental_assign(partitions)
             self._assigned |= {partition.partition: partition for partition in partitions}
 
+    def _log_error(self, _: int, code: str) -> None:
+        if code not in self._logged_errors:
+            self._logged_errors |= {code}
+            fault = find_agent_fault(code)
+            reason = "" if fault is not AgentFault.RIGHTS else ": this process lacks the READ permission"
+            _log.error("%s: records cannot be read: %s%s", self._topic, code, reason)
+
     def read_until(self, ends: Mapping[int, int], timeout_s: float) -> Iterator[ConsumerRecord]:
         """Yield the records before each partition's end offset.
 
@@ -157,7 +174,8 @@ class TopicReader:
         while unfinished:
             record = self.poll(timeout_s)
             if record is None:
-                raise KafkaUnavailableError(f"{self._topic}: no record within {timeout_s:g} s")
+                problem = ", ".join(sorted(self._logged_errors)) or f"no record within {timeout_s:g} s"
+                raise KafkaUnavailableError(f"{self._topic}: {problem}")
             if record.offset + 1 >= ends.get(record.partition, 0):
                 unfinished.discard(record.partition)
             yield record

@@ -5,11 +5,11 @@ from contextlib import contextmanager
 
 from fleetgauge_core.errors import OperationalError
 from fleetgauge_core.fleet import Telemetry
+from fleetgauge_core.fleet.rights import ACTION_GROUP
 from fleetgauge_core.kafka import LeaderElection, Leadership, ensure_state_topic
 
 #: Longer than the session of a killed leader, which expires after 6 s.
 _LEADERSHIP_TIMEOUT_S = 15
-_GROUP = "fleetgauge-mitigate"
 
 
 class LeadershipTakenError(OperationalError):
@@ -24,7 +24,7 @@ def hold_cluster_leadership(telemetry: Telemetry, cluster_id: str) -> Iterator[L
 
     Raises: KafkaUnavailableError; LeadershipTakenError if this process is not elected in time.
     """
-    group = f"{_GROUP}.{cluster_id}"
+    group = f"{ACTION_GROUP}.{cluster_id}"
     ensure_state_topic(telemetry, telemetry.topics.watch_state)
     election = LeaderElection(telemetry.access, telemetry.topics.watch_state.name, group)
     election.start()

@@ -50,7 +50,7 @@ _SUMMARIES = {
         "the cluster has recovered",
     ),
     HealthState.NO_DATA: (
-        "no probe data: no agent measures this cluster now",
+        "no probe data: no agent measures this cluster now, or the watch cannot read its pulses",
         "probe data is arriving again",
     ),
     HealthState.LATENCY_BURN: (

@@ -1,9 +1,18 @@
-"""The least permissions that an agent needs, as ACLs for an administrator to grant."""
+"""The least permissions that each process needs, as ACLs for an administrator to grant."""
 
-from collections.abc import Iterator
+import shlex
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from fleetgauge_core.fleet import NO_SECURITY, ClusterAccess, Fleet
+from fleetgauge_core.fleet.rights import (
+    AclResource,
+    RequiredRights,
+    list_mitigation_rights,
+    list_recovery_rights,
+    list_stream_rights,
+    list_watch_rights,
+)
 from fleetgauge_probes.agent.topic_plan import TOPIC
 from fleetgauge_probes.connection.permissions import (
     PROBING,
@@ -20,9 +29,10 @@ _KEPT = ("DESCRIBE_CONFIGS", "ALTER_CONFIGS")
 
 @dataclass(frozen=True, slots=True)
 class AclGrant:
-    """Kafka ACL operations on a topic, or on the cluster resource if ``topic`` is None.
+    """Kafka ACL operations on a topic or a consumer group, or on the cluster resource without either.
 
-    ``secured`` is whether the administrator has to authenticate in order to grant them.
+    ``secured`` is whether the administrator has to authenticate in order to grant them. The name is a prefix
+    of the resources' names if ``pattern`` is ``prefixed``, and ``*`` stands for all of them.
     """
 
     cluster: str
@@ -30,41 +40,67 @@ class AclGrant:
     secured: bool
     topic: str | None
     operations: tuple[str, ...]
+    group: str | None = None
+    pattern: str = "literal"
 
     def format_command(self, principal: str) -> str:
         """Return the kafka-acls.sh command line that grants the operations to a principal."""
         operations = " ".join(f"--operation {format_operation(operation)}" for operation in self.operations)
-        resource = f"--topic {self.topic}" if self.topic else "--cluster"
+        pattern = "" if self.pattern == "literal" else f" --resource-pattern-type {self.pattern}"
         credentials = " --command-config admin.properties" if self.secured else ""
         return (
             f"kafka-acls.sh --bootstrap-server {self.bootstrap}{credentials} --add "
-            f"--allow-principal {principal} {operations} {resource}"
+            f"--allow-principal {principal} {operations}{pattern} {self._format_resource()}"
+        )
+
+    def _format_resource(self) -> str:
+        if self.group:
+            return f"--group {shlex.quote(self.group)}"
+        return f"--topic {shlex.quote(self.topic)}" if self.topic else "--cluster"
+
+
+def list_grants(fleet: Fleet, role: str = "agent") -> Iterator[AclGrant]:
+    """Yield what a process needs in the clusters of the fleet; ``role`` is a key of ROLES."""
+    for rights in ROLES[role](fleet):
+        resource = rights.resource
+        yield AclGrant(
+            rights.cluster,
+            rights.access.bootstrap,
+            rights.access.security != NO_SECURITY,
+            resource.topic,
+            rights.operations,
+            resource.group,
+            "prefixed" if resource.is_prefix else "literal",
         )
 
 
-def list_grants(fleet: Fleet) -> Iterator[AclGrant]:
+def _list_agent_rights(fleet: Fleet) -> Iterator[RequiredRights]:
     """Yield what the agent needs in every cluster of the fleet and in the telemetry cluster."""
     for cluster in fleet.clusters:
-        yield from _list_cluster_grants(cluster.id, cluster.access, (TOPIC,), PROBING)
+        yield from _list_cluster_rights(cluster.id, cluster.access, (TOPIC,), PROBING)
     if fleet.telemetry:
         topics, access = fleet.telemetry.topics, fleet.telemetry.access
         names = (topics.probe_minutes.name, topics.probe_pulse.name, topics.health_events.name)
-        yield from _list_cluster_grants("telemetry", access, names, REPORTING)
+        yield from _list_cluster_rights("telemetry", access, names, REPORTING)
         for name in names:
-            yield _build_grant("telemetry", access, name, _KEPT)
-        yield _build_grant("telemetry", access, topics.demotions.name, _READ_ONLY)
+            yield RequiredRights("telemetry", access, AclResource(name), _KEPT)
+        yield RequiredRights("telemetry", access, AclResource(topics.demotions.name), _READ_ONLY)
 
 
-def _list_cluster_grants(
+def _list_cluster_rights(
     cluster: str, access: ClusterAccess, topics: tuple[str, ...], required: RequiredOperations
-) -> Iterator[AclGrant]:
+) -> Iterator[RequiredRights]:
     for topic in topics:
-        yield _build_grant(cluster, access, topic, ("CREATE", *required.topic))
+        yield RequiredRights(cluster, access, AclResource(topic), ("CREATE", *required.topic))
     if required.cluster:
-        yield _build_grant(cluster, access, None, required.cluster)
+        yield RequiredRights(cluster, access, AclResource(), required.cluster)
 
 
-def _build_grant(
-    cluster: str, access: ClusterAccess, topic: str | None, operations: tuple[str, ...]
-) -> AclGrant:
-    return AclGrant(cluster, access.bootstrap, access.security != NO_SECURITY, topic, operations)
+#: The rights of each process, by the name that `fleetgauge probe acls --for` takes.
+ROLES: Mapping[str, Callable[[Fleet], Iterator[RequiredRights]]] = {
+    "agent": _list_agent_rights,
+    "watch": list_watch_rights,
+    "stream": list_stream_rights,
+    "recover": list_recovery_rights,
+    "mitigate": list_mitigation_rights,
+}
