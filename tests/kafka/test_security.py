@@ -5,6 +5,7 @@ import json
 import uuid
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +24,13 @@ from fleetgauge_core.kafka import (
     ClusterAdmin,
     ConnectionFailure,
     KafkaUnavailableError,
+    LoginSurvey,
     NameResolver,
     ProbeTimeouts,
     create_tls_context,
     probe_endpoint,
     read_broker_registry,
+    survey_logins,
 )
 from fleetgauge_local.layout import HOST
 from fleetgauge_probes.connection.validate import validate
@@ -236,6 +239,22 @@ def test_failed_authentication_is_distinguished_from_an_unreachable_cluster(
     with pytest.raises(KafkaUnavailableError) as unreachable:
         read_broker_registry(ClusterAccess("127.0.0.1:1"), timeout_ms=500)
     assert unreachable.value.reason == "refused"
+
+
+def test_a_survey_tells_an_invalid_login_from_a_broker_that_does_not_answer(
+    secured: SecuredCluster, secrets: Path
+) -> None:
+    listener, security = accepted_credentials(secured, secrets)["scram-256"]
+    accepted = ClusterAccess(secured.bootstrap(listener), Security.model_validate(security))
+    brokers = read_broker_registry(accepted).brokers
+    assert survey_logins(accepted, brokers) == LoginSurvey(accepted=frozenset({1}))
+    wrong_password = security["sasl"] | {"password": {"file": str(secrets / "wrong")}}
+    rejected = ClusterAccess(accepted.bootstrap, Security.model_validate(security | {"sasl": wrong_password}))
+    silent = {2: replace(brokers[1], broker_id=2, port=1)}
+    survey = survey_logins(rejected, {**brokers, **silent})
+    assert survey == LoginSurvey(refused=frozenset({1}))
+    assert survey.is_invalid
+    assert survey_logins(rejected, silent) == LoginSurvey()
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,8 @@ from fleetgauge_core.contract import Leg
 
 #: A probe times out after 5 s, so the throttling that delayed it was reported at most slightly earlier.
 _THROTTLE_RELEVANT_NS = 6_000_000_000
+#: Less throttling within a probe's lifetime, or shortly before it, cannot make the probe time out.
+_MIN_RELEVANT_NS = 1_000_000_000
 _SECOND_NS = 1_000_000_000
 #: Longer than the lifetime of any probe and of its minute.
 _RETENTION_NS = 300_000_000_000
@@ -38,7 +40,10 @@ class QuotaThrottles:
     def has_delayed(self, broker_id: int, leg: Leg, failed_ns: int) -> bool:
         """Return whether throttling explains a probe to the broker that timed out at ``failed_ns``."""
         periods = self._periods.get((broker_id, leg))
-        return periods is not None and failed_ns - periods[-1][1] < _THROTTLE_RELEVANT_NS
+        if periods is None or failed_ns - periods[-1][1] >= _THROTTLE_RELEVANT_NS:
+            return False
+        since_ns = failed_ns - 2 * _THROTTLE_RELEVANT_NS
+        return self.measure_throttled_ns(broker_id, leg, since_ns, failed_ns) >= _MIN_RELEVANT_NS
 
     def measure_throttled_ns(self, broker_id: int, leg: Leg, start_ns: int, end_ns: int) -> int:
         """Return for how much of an interval the broker accepted no requests of the leg."""

@@ -103,7 +103,7 @@ def test_a_leader_acknowledgement_counts_after_a_routing_report_to_the_home(benc
 def test_a_time_out_is_classified_by_what_is_known_of_the_broker(bench: ClusterBench) -> None:
     bench.fail_connection(1, ConnectionFailure.CERTIFICATE_EXPIRED)
     for leg in Leg:
-        bench.sender.record_throttling(leg, 2, 0.5)
+        bench.sender.record_throttling(leg, 2, 1.5)
     for probe in bench.send_for(3):
         probe.report(bench.now_ns, "MSG_TIMED_OUT")
     bench.state.logins = LoginSurvey(refused=frozenset({1, 2, 3}))

@@ -16,6 +16,13 @@ def test_throttling_explains_failures_while_it_lasts_and_shortly_afterwards() ->
     assert not throttles.has_delayed(1, LEADER, 11 * SECOND_NS)
 
 
+def test_a_quota_that_is_hardly_exceeded_explains_no_failure() -> None:
+    throttles = QuotaThrottles()
+    for second in range(60):
+        throttles.record(1, CLIENT, second * SECOND_NS, 0.02)
+    assert not throttles.has_delayed(1, CLIENT, 60 * SECOND_NS)
+
+
 def test_the_throttled_part_of_an_interval_is_measured_once() -> None:
     throttles = QuotaThrottles()
     for at_s, seconds in ((10, 2), (11, 2), (20, 1)):
