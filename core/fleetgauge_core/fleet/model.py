@@ -74,7 +74,7 @@ class Fleet(FrozenModel):
     page_url: str | None = Field(
         default=None,
         pattern=URL_PATTERN,
-        description="Base URL of the pages, for the links in notifications.",
+        description="Base URL of the pages, for links in notifications; `dash` serves them under its host.",
         examples=["https://fleetgauge.example"],
     )
     clusters: tuple[Cluster, ...] = Field(min_length=1, description="Kafka clusters to measure.")
