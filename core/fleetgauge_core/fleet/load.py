@@ -109,7 +109,7 @@ def _describe_yaml_error(error: Exception) -> str:
 def describe_errors(error: ValidationError) -> list[str]:
     """Return `key: problem` for each error; values are left out because they may be secrets."""
     errors = error.errors(include_url=False, include_input=False)
-    return [describe_error(details) for details in errors if not _is_consequence(details, errors)]
+    return [describe_error(details) for details in errors if not is_consequence(details, errors)]
 
 
 def describe_error(details: ErrorDetails) -> str:
@@ -125,7 +125,7 @@ def describe_value_error(details: ErrorDetails) -> str:
     return f"expected {description}" if description else details["msg"].removeprefix("Value error, ")
 
 
-def _is_consequence(details: ErrorDetails, errors: list[ErrorDetails]) -> bool:
+def is_consequence(details: ErrorDetails, errors: list[ErrorDetails]) -> bool:
     """Return whether a list is reported as too short only because its entries are invalid."""
     depth = len(details["loc"])
     return details["type"] == "too_short" and any(

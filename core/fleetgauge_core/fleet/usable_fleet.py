@@ -15,6 +15,7 @@ from fleetgauge_core.fleet.load import (
     describe_error,
     describe_errors,
     describe_value_error,
+    is_consequence,
     read_document,
     validate_document,
 )
@@ -183,7 +184,10 @@ def _merge(
 def _group_by_entry(error: ValidationError, entries: _Entries) -> _EntryErrors:
     """Return the errors by the entry that they concern; none if there is an error of something else."""
     grouped: dict[tuple[str, int], list[ErrorDetails]] = defaultdict(list)
-    for details in error.errors(include_url=False, include_input=False):
+    errors = error.errors(include_url=False, include_input=False)
+    for details in errors:
+        if is_consequence(details, errors):
+            continue
         location = details["loc"]
         if details["type"] == ENTRY_ERROR:
             location = (details["ctx"]["key"], details["ctx"]["index"])

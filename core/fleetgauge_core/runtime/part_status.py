@@ -19,7 +19,7 @@ class PartFault(StrEnum):
 
 
 class PartStatus:
-    """The faulty parts of one process, by kind and name. For use by a single thread."""
+    """The faulty parts of one process, by kind and name. One thread updates a kind of part and fault."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         """Start without faulty parts."""

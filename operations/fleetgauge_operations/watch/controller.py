@@ -68,6 +68,10 @@ class WatchController:
 
         Raises: KafkaUnavailableError when the telemetry cluster cannot be reached at the start.
         """
+        with _running_thread("notifier-secrets", self.watched.check_secrets):
+            return self._run(shutdown)
+
+    def _run(self, shutdown: ShutdownFlag) -> FleetHealth:
         state = FleetHealth()
         memory = _TopicMemory(self.telemetry, TopicChangeReporter(self.health.registry))
         access, remedy = self.telemetry.access, "provide it: until then nothing is watched"

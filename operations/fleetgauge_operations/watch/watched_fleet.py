@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from threading import Event
 
 from fleetgauge_core.fleet import Fleet, Telemetry, require_telemetry
 from fleetgauge_core.fleet.fleet_file import FleetFile
@@ -11,11 +12,12 @@ from fleetgauge_core.runtime.part_status import PartFault, PartStatus
 from fleetgauge_operations.notify.fleet_faults import report_unreadable_secrets, require_readable_secrets
 
 _CHECK_INTERVAL_S = 1.0
+_SECRETS_INTERVAL_S = 5.0
 _ENTRY_REMEDY = "correct it: until then it is left out, or stays as it was"
 
 
 class WatchedFleet:
-    """The fleet file while the watch runs. For use by a single thread."""
+    """The fleet file while the watch runs. For use by a single thread, but for ``check_secrets``."""
 
     def __init__(
         self, config: Path, parts: PartStatus, elapsed_s: Callable[[], float], *, strict: bool = False
@@ -63,8 +65,17 @@ class WatchedFleet:
             self._report_faults()
         return self.fleet
 
+    def check_secrets(self, stopping: Event) -> None:
+        """Report the notifiers whose secrets cannot be read, until stopped.
+
+        For a thread of its own: loading certificates takes too long for the one that detects.
+        """
+        while True:
+            report_unreadable_secrets(self.fleet.notifiers, self._parts)
+            if stopping.wait(_SECRETS_INTERVAL_S):
+                return
+
     def _report_faults(self) -> None:
         for part in ("cluster", "notifier"):
             messages = list_messages(self._file.problems, part, _ENTRY_REMEDY)
             self._parts.update(part, PartFault.ENTRY, messages)
-        report_unreadable_secrets(self.fleet.notifiers, self._parts)

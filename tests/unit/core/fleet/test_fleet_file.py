@@ -118,9 +118,10 @@ def test_a_change_that_needs_a_restart_is_logged_once_and_not_applied(
     assert lines == [f"{file.path}: a change of vantage needs a restart"]
 
 
-def test_a_cluster_keeps_its_entry_when_it_becomes_bad(file: ReloadedFile) -> None:
+@pytest.mark.parametrize("bad", [", tier: platinum", ", retired: [-1]", ", unknown: 1"])
+def test_a_cluster_keeps_its_entry_when_it_becomes_bad(file: ReloadedFile, bad: str) -> None:
     fleet_file = file.open()
-    file.replace((CLUSTER % ", tier: platinum") + "notifiers: [{kind: webhook, url: 'http://hook'}]\n")
+    file.replace((CLUSTER % bad) + "notifiers: [{kind: webhook, url: 'http://hook'}]\n")
     assert file.settle(fleet_file) == ["orders"]
     assert fleet_file.fleet.clusters[0].tier == "single-zone"
     assert len(fleet_file.fleet.notifiers) == 1

@@ -126,6 +126,8 @@ def test_a_process_that_connects_to_no_cluster_needs_no_connection(tmp_path: Pat
     for value, _ in BAD_VALUES:
         loaded = _load(tmp_path, {"clusters": [GOOD[0], GOOD[1] | value]}, connects=False)
         is_usable = value.keys() <= {"bootstrap", "security", "mitigation"}
+        if is_usable:
+            assert _ids(_load(tmp_path, {"clusters": [GOOD[1] | value]}, connects=False).fleet) == ["carts"]
         assert _ids(loaded.fleet) == (["orders", "carts"] if is_usable else ["orders"])
         assert bool(loaded.problems) != is_usable
 
