@@ -90,7 +90,7 @@ def test_the_watch_reads_records_and_writes_findings_and_its_state() -> None:
         ("telemetry", "fleetgauge.probe-minutes", ("CREATE", "READ")),
         ("telemetry", "fleetgauge.probe-pulse", ("CREATE", "READ")),
         ("telemetry", "fleetgauge.health-events", ("CREATE", "READ", "WRITE")),
-        ("telemetry", "fleetgauge.watch-state", ("CREATE", "READ", "WRITE")),
+        ("telemetry", "fleetgauge.watch-state", ("CREATE", "READ", "WRITE", "ALTER_CONFIGS")),
         ("telemetry", "group fleetgauge.watch-state", ("READ",)),
     }
 
