@@ -12,7 +12,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
-from fleetgauge_core.runtime.health_server import ProcessHealth
+from fleetgauge_core.runtime.health_server import register_build_info
 from fleetgauge_dashboards.reader import LakeError, LakeReader
 from fleetgauge_dashboards.single_flight import ResultPendingError, SingleFlight
 
@@ -23,7 +23,8 @@ class DashMetrics:
     """The metrics of the dashboards' server."""
 
     def __init__(self, lakes: Mapping[str, LakeReader], single_flight: SingleFlight) -> None:
-        self._lake_registry = ProcessHealth("dash", math.inf).registry
+        self._lake_registry = CollectorRegistry()
+        register_build_info(self._lake_registry, "dash")
         self._lake_registry.register(_LakeCollector(lakes, single_flight))
         self._worker_registry = CollectorRegistry()
         self._durations = Histogram(

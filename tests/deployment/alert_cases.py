@@ -125,6 +125,24 @@ CASES = (
         _FLAG,
     ),
     AlertCase(
+        "PartFaulty",
+        "agent-a",
+        {'fleetgauge_part_faulty{part="cluster",name="orders",reason="credentials"}': constant(1)},
+        _FLAG,
+    ),
+    AlertCase(
+        "AgentOwnFault",
+        "agent-a",
+        {'fleetgauge_agent_own_faults{cluster="orders",reason="rights"}': constant(2)},
+        _FLAG,
+    ),
+    AlertCase(
+        "TopicRecordsLost",
+        "stream",
+        {'fleetgauge_topic_records_lost_total{cluster="telemetry",topic="probe-minutes"}': count(1)},
+        _COUNTER,
+    ),
+    AlertCase(
         "AgentLate",
         "agent-a",
         {'fleetgauge_agent_schedule_lag_seconds{cluster="orders"}': constant(0.25)},

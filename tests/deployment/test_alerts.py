@@ -37,7 +37,7 @@ def restart(process: str, *, instance: str, down_s: int) -> dict[str, Values]:
     up_s = RESTART_S + down_s
     series = {name: change(RESTART_S, values, is_missing) for name, values in HEALTHY[process].items()}
     for name, values in HEALTHY[process].items():
-        if name.startswith("fleetgauge_process_start"):
+        if name.startswith("process_start"):
             values = constant(up_s)
         elif name.startswith("fleetgauge_batch_timestamp"):
             # The first batch takes three minutes.
@@ -166,6 +166,11 @@ FAULT_TESTS = (
         for alert, process, selector in (
             ("QualityGateFailed", "stream", FAILURES),
             ("QuarantineGrowing", "stream", 'fleetgauge_records_total{fate="quarantined"}'),
+            (
+                "TopicRecordsLost",
+                "stream",
+                'fleetgauge_topic_records_lost_total{cluster="telemetry",topic="probe-minutes"}',
+            ),
             (
                 "NotificationsFailing",
                 "watch-b",

@@ -1,5 +1,6 @@
 """The part of fleet.yaml that describes a receiver of notifications."""
 
+import json
 import re
 from typing import Literal, Self
 
@@ -9,6 +10,8 @@ from fleetgauge_core.fleet.field_types import URL_PATTERN, Identifier
 from fleetgauge_core.fleet.frozen_model import FrozenModel
 from fleetgauge_core.fleet.security import FleetFilePath, Secret, TextOrSecret, Tls
 
+_ADDRESS_KEYS = frozenset({"kind", "url", "url_from", "routing_key"})
+_LOGIN_KEYS = frozenset({"basic_auth", "bearer", "headers"})
 _PAGERDUTY_URL = "https://events.pagerduty.com"
 #: The value of ``proxy`` that ignores the environment's proxy.
 NO_PROXY = "none"
@@ -178,6 +181,18 @@ class Notifier(FrozenModel):
             "the header Authorization": authorization,
         }
         return tuple(name for name, is_given in given.items() if is_given)
+
+    @property
+    def identity(self) -> str:
+        """What says to whom a POST goes, as JSON, which refers to secrets but does not contain them.
+
+        Logins and headers are a part of it, because services with a single URL for all teams tell them apart
+        by these. It stays the same if a notifier gets a name, a proxy or certificates.
+        """
+        address = self.model_dump_json(include=set(_ADDRESS_KEYS))
+        logins = self.model_dump(mode="json", include=set(_LOGIN_KEYS), exclude_none=True)
+        given = {key: value for key, value in logins.items() if value}
+        return address + (json.dumps(given, sort_keys=True) if given else "")
 
     @property
     def tls(self) -> Tls:

@@ -20,7 +20,6 @@ from fleetgauge_core.fleet.load import (
     validate_document,
 )
 from fleetgauge_core.fleet.model import ENTRY_ERROR, Fleet
-from fleetgauge_core.fleet.notifier import Notifier
 from fleetgauge_core.fleet.recovery import Recovery
 
 #: The lists of which a process may run without an entry, and what an entry is called.
@@ -130,10 +129,10 @@ def keep_previous_entries(previous: Fleet, loaded: UsableFleet) -> Fleet:
     )
     notifiers = fleet.notifiers
     if any(problem.part == "notifier" for problem in loaded.problems):
-        addresses = {_address(notifier) for notifier in notifiers}
+        present = {notifier.identity for notifier in notifiers}
         names = {notifier.name for notifier in notifiers if notifier.name}
         notifiers += tuple(
-            each for each in previous.notifiers if _address(each) not in addresses and each.name not in names
+            each for each in previous.notifiers if each.identity not in present and each.name not in names
         )
     return fleet.model_copy(
         update={
@@ -148,10 +147,6 @@ def _earlier_objectives(previous: Fleet, fleet: Fleet, clusters: Sequence[Cluste
     """Return the objectives of the tiers that only clusters with their previous entry have."""
     tiers = {cluster.tier for cluster in clusters} - fleet.objective_by_tier.keys()
     return {tier: objective for tier, objective in previous.objectives.items() if tier in tiers}
-
-
-def _address(notifier: Notifier) -> tuple[Any, ...]:
-    return notifier.kind, notifier.url, notifier.url_from, notifier.routing_key
 
 
 def _merge(

@@ -160,8 +160,16 @@ def redirect_target(url: str, location: str) -> str | None:
         before, after = parse_url(url), parse_url(target)
     except ValueError:
         return None
-    is_safe = after.scheme in (before.scheme, "https") and after.host == before.host
-    return after._replace(auth=None).url if is_safe else None
+    if after.host != before.host:
+        return None
+    # Another port of the host may be another user's service.
+    is_same = (after.scheme, _port(after)) == (before.scheme, _port(before))
+    is_upgrade = [(url.scheme, _port(url)) for url in (before, after)] == [("http", 80), ("https", 443)]
+    return after._replace(auth=None).url if is_same or is_upgrade else None
+
+
+def _port(url: Url) -> int | None:
+    return url.port or _DEFAULT_PORTS.get(url.scheme or "")
 
 
 def _parse_url(text: str) -> Url:

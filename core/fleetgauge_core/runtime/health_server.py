@@ -37,6 +37,12 @@ _END_OF_HEADERS = re.compile(rb"\r?\n\r?\n")
 disable_created_metrics()
 
 
+def register_build_info(registry: CollectorRegistry, process: str) -> None:
+    """Add the metric that names the version and the command, ``process``."""
+    build = Info("fleetgauge_build", "Version and command of this process.", registry=registry)
+    build.info({"version": __version__, "process": process})
+
+
 class ProcessHealth:
     """Liveness, readiness and metrics of one process. All methods are thread-safe."""
 
@@ -52,8 +58,7 @@ class ProcessHealth:
         is older than ``max_heartbeat_age_s``.
         """
         self.registry = CollectorRegistry()
-        build = Info("fleetgauge_build", "Version and command of this process.", registry=self.registry)
-        build.info({"version": __version__, "process": process})
+        register_build_info(self.registry, process)
         # When the process started, its memory and its open files, by the names that Prometheus users know.
         ProcessCollector(registry=self.registry)
         self._max_heartbeat_age_s = max_heartbeat_age_s

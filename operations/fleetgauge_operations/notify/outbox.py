@@ -107,9 +107,11 @@ class Outbox:
         self._due_s = 0.0
         self._resend_s = 0.0
 
-    def put(self, notification: Notification, settle: Settle = _ignore) -> None:
-        """Queue a notification."""
-        self._inbox.put(_Entry(notification, self._clock(), settle))
+    def put(
+        self, notification: Notification, settle: Settle = _ignore, since: datetime | None = None
+    ) -> None:
+        """Queue a notification, whose age counts from ``since``, by default from now."""
+        self._inbox.put(_Entry(notification, since or self._clock(), settle))
 
     def skip(self, settle: Settle) -> None:
         """Queue a placeholder, which is settled once everything before it is settled."""
@@ -178,7 +180,7 @@ class Outbox:
                 return True
             if not may_send():
                 return False
-            if not self._post(batch):
+            if not self._post(batch, may_send):
                 return True
 
     def _drain_inbox(self) -> None:
@@ -244,11 +246,11 @@ class Outbox:
     def _alerts(self) -> Sequence[Notification]:
         return tuple(self._firing.values())
 
-    def _post(self, batch: Sequence[Notification]) -> bool:
+    def _post(self, batch: Sequence[Notification], may_send: Callable[[], bool]) -> bool:
         """Send a batch; return whether to send the next one immediately."""
-        results = self._deliver(batch)
+        results = self._deliver(batch, may_send)
         if PostResult.UNAVAILABLE in results:
-            if not self._head_blocks_queue():
+            if not self._head_blocks_queue(may_send):
                 self._back_off()
                 return False
             results = [PostResult.REJECTED]
@@ -263,30 +265,37 @@ class Outbox:
         self._settle_sent(batch, {notification.incident for notification in refused})
         return bool(self._queue)
 
-    def _deliver(self, batch: Sequence[Notification]) -> list[PostResult]:
+    def _deliver(self, batch: Sequence[Notification], may_send: Callable[[], bool]) -> list[PostResult]:
         """POST a batch in parts; return the result of each notification.
 
-        All remaining ones are UNAVAILABLE after the first that is, so that an outage takes one timeout.
+        All remaining ones are UNAVAILABLE after the first that is, so that an outage takes one timeout, and
+        once another process sends.
         """
         results: list[PostResult] = []
         for start in range(0, len(batch), _LARGEST_POST):
-            results += self._deliver_part(batch[start : start + _LARGEST_POST])
+            if start and not may_send():
+                break
+            results += self._deliver_part(batch[start : start + _LARGEST_POST], may_send)
             if PostResult.UNAVAILABLE in results:
                 break
         return results + [PostResult.UNAVAILABLE] * (len(batch) - len(results))
 
-    def _deliver_part(self, part: Sequence[Notification]) -> list[PostResult]:
+    def _deliver_part(self, part: Sequence[Notification], may_send: Callable[[], bool]) -> list[PostResult]:
         """POST a part, and its halves if it is rejected: a bad alert must not block the others."""
         result = self._receiver.post(part, self._clock())
         if result is not PostResult.REJECTED or len(part) == 1:
             return [result] * len(part)
         middle = len(part) // 2
-        results = self._deliver_part(part[:middle])
-        if PostResult.UNAVAILABLE in results:
-            return [PostResult.UNAVAILABLE] * len(part)
-        return results + self._deliver_part(part[middle:])
+        results: list[PostResult] = []
+        for half in (part[:middle], part[middle:]):
+            if not may_send():
+                return [PostResult.UNAVAILABLE] * len(part)
+            results += self._deliver_part(half, may_send)
+            if PostResult.UNAVAILABLE in results:
+                return [PostResult.UNAVAILABLE] * len(part)
+        return results
 
-    def _head_blocks_queue(self) -> bool:
+    def _head_blocks_queue(self, may_send: Callable[[], bool]) -> bool:
         """Return whether the receiver accepts the next notification, but has not accepted an old head.
 
         A status such as 500 may mean an outage or concern this body only; another body shows which.
@@ -295,7 +304,7 @@ class Outbox:
         waiting = [entry.notification for entry in self._queue if entry.notification]
         if self._receiver.must_resend or len(waiting) < 2 or not self._is_old(self._queue[0]):
             return False
-        return self._receiver.post((waiting[1],), self._clock()) is PostResult.ACCEPTED
+        return may_send() and self._receiver.post((waiting[1],), self._clock()) is PostResult.ACCEPTED
 
     def _back_off(self) -> None:
         self._due_s = self._resend_s = self._elapsed_s() + self._pause_s

@@ -181,7 +181,9 @@ class DetectionLoop:
         is_watched = self._is_watched(pulse.cluster_id, now)
         if is_watched:
             self.metrics.record_pulse(pulse)
-            if self.vantages.record_pulse(pulse.cluster_id, pulse.vantage, pulse.emitted_at):
+            # A clock that was ahead once must not hide that the vantage falls silent.
+            heard_at = min(pulse.emitted_at, now)
+            if self.vantages.record_pulse(pulse.cluster_id, pulse.vantage, heard_at):
                 self._store_vantages([pulse.cluster_id])
         age = now - pulse.emitted_at
         if age < -MAX_CLOCK_AHEAD:

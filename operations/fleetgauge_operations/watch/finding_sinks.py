@@ -94,6 +94,9 @@ class FindingSinks:
                 new.append(notifier)
         for each in remaining:
             self._close(each)
+        # A notifier that leaves the file and returns is sent what is open then, as a new one is.
+        for key in self.deliveries.keys() - {receiver_key(notifier) for notifier in fleet.notifiers}:
+            del self.deliveries[key]
         self._open = kept
         for notifier in new:
             self._open.append(self._create(notifier, fleet.page_url, open_alerts, suppressed))

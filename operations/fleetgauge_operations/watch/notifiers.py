@@ -69,7 +69,9 @@ class OutboxSink:
     def notify(self, finding: Finding) -> None:
         """Queue the notification of a finding."""
         self._context.add_waiting(1)
-        self._outbox.put(self._format.build_notification(finding), partial(self._settle, finding))
+        notification = self._format.build_notification(finding)
+        # A watch that takes over, or a notifier that returns, does not repeat what is over for long.
+        self._outbox.put(notification, partial(self._settle, finding), finding.event.at)
 
     def postpone(self, finding: Finding) -> None:
         """Record the finding as postponed once all findings that were queued before it are settled."""

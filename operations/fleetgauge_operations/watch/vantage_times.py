@@ -67,6 +67,9 @@ class VantageTimes:
 
     def find_silent(self, now: datetime) -> frozenset[str]:
         """Find the vantages that fell silent; return their clusters, which are to be stored again."""
+        for vantages in self._last_heard.values():
+            # This machine's clock may have been set back.
+            vantages |= {vantage: now for vantage, at in vantages.items() if at > now}
         fallen_silent = {
             key for key, at in self.last_heard() if now - at >= _SILENT_AFTER and key not in self._silent
         }

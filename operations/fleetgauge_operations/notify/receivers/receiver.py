@@ -1,7 +1,6 @@
 """A receiver of the fleet file: its name and how to send it notifications."""
 
 import hashlib
-import json
 import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -22,10 +21,6 @@ from fleetgauge_operations.notify.receivers.webhook import webhook_body
 _log = logging.getLogger("fleetgauge.notify")
 
 _PATHS = {"alertmanager": alertmanager.PATH, "pagerduty": pagerduty.PATH}
-#: The settings that say to whom a POST goes. Logins and headers are among them, because services with a
-#: single URL for all teams tell them apart by these. They refer to secrets, but do not contain them.
-_IDENTITY = frozenset({"kind", "url", "url_from", "routing_key"})
-_LATER_IDENTITY = frozenset({"basic_auth", "bearer", "headers"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,15 +83,8 @@ class Receiver:
 
 
 def receiver_key(notifier: Notifier) -> str:
-    """Return a key that identifies the notifier in later processes and reveals no secret.
-
-    It stays the same if a notifier gets a name, a proxy or certificates.
-    """
-    address = notifier.model_dump_json(include=set(_IDENTITY))
-    later = notifier.model_dump(mode="json", include=set(_LATER_IDENTITY), exclude_none=True)
-    if given := {key: value for key, value in later.items() if value}:
-        address += json.dumps(given, sort_keys=True)
-    return hashlib.sha256(address.encode()).hexdigest()[:16]
+    """Return a key that identifies the notifier in later processes and reveals no secret."""
+    return hashlib.sha256(notifier.identity.encode()).hexdigest()[:16]
 
 
 def name_receivers(receivers: Mapping[str, Receiver]) -> dict[str, str]:

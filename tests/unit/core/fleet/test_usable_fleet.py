@@ -223,3 +223,11 @@ def test_notifiers_stay_while_one_is_bad(tmp_path: Path) -> None:
         ("http://hook", True),
         ("http://pager", False),
     ]
+
+
+def test_a_notifier_stays_that_differs_from_a_good_one_only_by_its_login(tmp_path: Path) -> None:
+    teams = [WEBHOOK | {"name": team, "headers": {"X-Team": team}} for team in ("a", "b")]
+    previous = _fleet(GOOD[0], notifiers=teams)
+    loaded = _load(tmp_path, {"clusters": [GOOD[0]], "notifiers": [teams[0], teams[1] | {"header": {}}]})
+    notifiers = keep_previous_entries(previous, loaded).notifiers
+    assert [each.name for each in notifiers] == ["a", "b"]

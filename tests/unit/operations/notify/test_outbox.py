@@ -179,6 +179,26 @@ def test_nothing_is_sent_by_a_process_that_may_not_send() -> None:
     assert (delivery.receiver.posts, delivery.settled) == ([], [])
 
 
+def test_a_batch_ends_when_another_process_takes_over() -> None:
+    delivery = SimulatedDelivery(True, PostResult.REJECTED)
+    delivery.put(*(build_notification(number, f"incident-{number}") for number in range(4)))
+    may_send = iter([True, False])
+    delivery.outbox.send(lambda: next(may_send))
+    assert (delivery.receiver.accepted, delivery.settled) == ([], [])
+    assert delivery.send(POLICY.longest_pause_s)
+    assert {settlement for _, settlement in delivery.settled} == {Settlement.DELIVERED}
+
+
+def test_a_restored_notification_is_as_old_as_its_event() -> None:
+    delivery = SimulatedDelivery(False)
+    opened, resolved = build_notification(0, "incident"), build_notification(1, "incident", firing=False)
+    before = delivery.clock.now() - 2 * POLICY.expires_after
+    for notification in (opened, resolved):
+        delivery.outbox.put(notification, since=before)
+    assert delivery.send()
+    assert delivery.receiver.accepted == [resolved.notification_id]
+
+
 def test_open_alerts_of_an_earlier_process_are_resent_only_to_receivers_that_would_resolve_them() -> None:
     for must_resend, posts in ((True, [("orders/2/0",)]), (False, [])):
         delivery = SimulatedDelivery(must_resend)

@@ -163,3 +163,13 @@ def test_a_changed_notifier_continues_where_its_sink_was_closed(notified: Notifi
     assert notified.waiting() == {("hook",): 1}
     notified.may_stop.set()
     notified.sinks.stop()
+
+
+def test_a_notifier_that_returns_is_sent_only_what_is_open(notified: Notified) -> None:
+    notified.adopt("http://hook", "http://stays")
+    notified.adopt("http://stays")
+    for finding in (cleared(), opened()):
+        notified.publish(finding)
+    notified.adopt("http://hook", "http://stays")
+    assert notified.opened[-1].notified == [opened()]
+    notified.may_stop.set()

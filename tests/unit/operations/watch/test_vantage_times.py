@@ -52,6 +52,14 @@ def test_a_vantage_is_retired_after_a_day_or_with_its_cluster() -> None:
     assert times.silent_since("carts") == {}
 
 
+def test_a_clock_that_was_set_back_hides_no_silence() -> None:
+    times = VantageTimes({}, at(0))
+    times.record_pulse(*A, at(3_600))
+    assert times.find_silent(at(10)) == frozenset()
+    assert times.find_silent(at(39)) == frozenset()
+    assert times.find_silent(at(40)) == {"orders"}
+
+
 _EVENTS = st.lists(st.tuples(st.sampled_from(["pulse", "sweep"]), st.sampled_from("ab"), st.integers(0, 60)))
 
 
