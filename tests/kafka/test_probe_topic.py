@@ -187,6 +187,22 @@ def test_an_unmanaged_topic_is_not_changed_and_the_needed_changes_are_logged(
     assert topic.replicas == before
 
 
+def test_settings_that_somebody_else_gave_the_topic_are_corrected(local_fleet: LocalFleet) -> None:
+    topic = ProbeTopic(local_fleet.bootstrap("orders"))
+    topic.reconcile(Reconciler(topic.admin))
+    wait_until(lambda: bool(topic.partitions), RECONCILED_WITHIN_S, "the topic")
+    # A compacted topic rejects every probe, because probes have no key.
+    topic.admin.set_topic_setting(TOPIC, "cleanup.policy", "compact")
+    topic.admin.set_topic_setting(TOPIC, "retention.ms", "604800000")
+
+    def are_corrected() -> bool:
+        topic.reconcile(Reconciler(topic.admin))
+        settings = topic.admin.read_topic_settings(TOPIC)
+        return (settings["cleanup.policy"], settings["retention.ms"]) == ("delete", "3600000")
+
+    wait_until(are_corrected, RECONCILED_WITHIN_S, "the settings")
+
+
 AUTHORIZER = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "allow.everyone.if.no.acl.found": "true",
