@@ -82,6 +82,17 @@ class Stream:
         ensure_telemetry_topics(self.telemetry)
         wait_until(lambda: bool(admin.describe_topic(self.topic)), DEADLINE_S, "the new topic")
 
+    def add_partition(self, total: int) -> None:
+        """Give the topic so many partitions, and wait until it has them."""
+        admin = ClusterAdmin(self.telemetry.access)
+        admin.start()
+        admin.add_partitions(self.topic, total)
+        wait_until(
+            lambda: len((admin.describe_topic(self.topic) or pytest.fail("gone")).partitions) == total,
+            DEADLINE_S,
+            "the partition",
+        )
+
     def expire(self, *befores: int) -> None:
         """Delete the records before these offsets of the partitions."""
         partitions = [TopicPartition(self.topic, number, before) for number, before in enumerate(befores)]
@@ -191,6 +202,26 @@ def test_a_topic_that_was_recreated_between_two_runs_is_read_from_its_beginning(
     assert "created anew" in losses[0]["text"]
 
 
+def test_a_partition_that_is_added_before_a_new_generation_is_read_does_not_end_the_stream(
+    stream: Stream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save_generation = StreamCheckpoint.save_generation
+
+    def save_and_extend(*arguments: Any) -> None:
+        save_generation(*arguments)
+        stream.add_partition(PARTITIONS + 1)
+        stream.send(0, 0, 3)
+
+    stream.send(5, 4)
+    stream.run()
+    stream.recreate_topic()
+    stream.send(2, 1)
+    monkeypatch.setattr(StreamCheckpoint, "save_generation", save_and_extend)
+    stream.run()
+    assert stream.sequences() == list(range(15))
+    assert stream.counts["replayed"] == 0
+
+
 def test_records_that_expired_before_they_were_read_are_named_exactly(stream: Stream) -> None:
     stream.send(5, 4)
     stream.run()
@@ -238,14 +269,7 @@ def test_a_running_stream_follows_a_topic_that_is_deleted_or_extended(
         wait_until(lambda: bool(stream.changes), DEADLINE_S, "the deletion to be noticed")
         stream.send(2, 2)
         wait_until(lambda: stream.counts["stored"] == 13, DEADLINE_S, "the new topic")
-        admin = ClusterAdmin(stream.telemetry.access)
-        admin.start()
-        admin.add_partitions(stream.topic, 3)
-        wait_until(
-            lambda: len((admin.describe_topic(stream.topic) or pytest.fail("gone")).partitions) == 3,
-            DEADLINE_S,
-            "the partition",
-        )
+        stream.add_partition(3)
         stream.send(0, 1, 2)
         wait_until(lambda: stream.counts["stored"] == 16, DEADLINE_S, "the added partition")
         # Without a look between two batches, a batch finds that it has read another topic.

@@ -21,10 +21,11 @@ _ABSENT_CODES = (
 
 @dataclass(frozen=True, slots=True)
 class TopicIdentity:
-    """A topic's ID, which a recreated topic does not share, and its partitions that have a leader."""
+    """A topic's ID, which a recreated topic does not share, and its partitions with and without a leader."""
 
     topic_id: str
     partitions: tuple[int, ...]
+    leaderless: tuple[int, ...] = ()
 
 
 class TopicOffsets:
@@ -59,6 +60,7 @@ class TopicOffsets:
             name: TopicIdentity(
                 str(described.topic_id),
                 tuple(sorted(partition.id for partition in described.partitions if partition.leader)),
+                tuple(sorted(partition.id for partition in described.partitions if not partition.leader)),
             )
             for name, described in described_by_name.items()
             if described is not None

@@ -174,7 +174,7 @@ def _wait(
         return _wait_for_end(query, generation, topics, idle, shutdown)
     except StreamingQueryException as error:
         # A query also fails when a topic does not exist.
-        if topics.has_changed(generation):
+        if topics.has_changed(generation) or topics.has_more_partitions(generation):
             return True
         if _FETCH_TIMEOUT in str(error):
             _log.warning("the telemetry cluster sent no records for %d s: the batch is repeated", _FETCH_S)

@@ -102,7 +102,7 @@ class StreamTopics:
             generation = _doubt_topics(generation, positions, present)
         opened = plan_generation(generation, positions, self._ends, present)
         if opened is None:
-            return OpenedGeneration(generation, is_new=stored is None)
+            return OpenedGeneration(complete_starts(generation, present), is_new=stored is None)
         return replace(opened, is_interrupted=self._checkpoint.has_incomplete_batch(generation))
 
     def is_outdated(self, generation: StreamGeneration) -> bool:
@@ -132,6 +132,17 @@ class StreamTopics:
         except KafkaUnavailableError:
             return False
         return {name: topic.topic_id for name, topic in topics.items()} != generation.topic_ids
+
+    def has_more_partitions(self, generation: StreamGeneration) -> bool:
+        """Return whether partitions were added since a generation was opened; False if it is unknown.
+
+        A query fails of them if they were added before it noted its first offsets.
+        """
+        try:
+            present = self._describe()
+        except KafkaUnavailableError:
+            return False
+        return complete_starts(generation, present) != generation
 
     def check_batch(
         self, generation: StreamGeneration, batch_id: int, rows: DataFrame
@@ -178,8 +189,8 @@ class StreamTopics:
                 # A topic that is being deleted can only be created afterwards.
                 self._keeper.ensure()
                 present = self._describe()
-                if missing := sorted(set(self._names) - present.keys()):
-                    raise KafkaUnavailableError(f"no such topic: {', '.join(missing)}")
+                if unreadable := find_unreadable_topics(self._names, present):
+                    raise KafkaUnavailableError("; ".join(unreadable))
             except KafkaUnavailableError:
                 if time.monotonic() > deadline_s:
                     raise
@@ -200,7 +211,7 @@ class StreamTopics:
         return {
             name: PresentTopic(
                 topic.topic_id,
-                frozenset(topic.partitions),
+                frozenset(topic.partitions + topic.leaderless),
                 {
                     number: LogBounds(starts[partition], ends[partition])
                     for number in topic.partitions
@@ -255,6 +266,28 @@ def plan_generation(
         for name, topic in present.items()
     }
     return OpenedGeneration(StreamGeneration(number, _ids(present), starts), tuple(changes), is_new=True)
+
+
+def complete_starts(generation: StreamGeneration, present: Mapping[str, PresentTopic]) -> StreamGeneration:
+    """Return the generation with a start at 0 of every partition that was added since it was planned.
+
+    Spark begins a query only if it is given the start of every partition.
+    """
+    starts = {
+        topic: dict.fromkeys(sorted(present[topic].partitions), 0) | dict(offsets)
+        for topic, offsets in generation.starts.items()
+        if topic in present
+    }
+    return replace(generation, starts=starts)
+
+
+def find_unreadable_topics(names: Iterable[str], present: Mapping[str, PresentTopic]) -> list[str]:
+    """Return in words which topics do not exist, and which partitions have no leader."""
+    return [f"no such topic: {name}" for name in sorted(set(names) - present.keys())] + [
+        f"no leader: partition {partition} of {name}"
+        for name, topic in sorted(present.items())
+        for partition in sorted(topic.partitions - topic.bounds.keys())
+    ]
 
 
 def find_missing_offsets(partition: int, start: int, end: int, read: Iterable[int]) -> list[OffsetGap]:

@@ -3,7 +3,12 @@ from hypothesis import strategies as st
 
 from fleetgauge_core.metadata import LogBounds, OffsetGap, PresentTopic, TopicChangeKind
 from fleetgauge_pipelines.io.stream_checkpoint import StreamGeneration
-from fleetgauge_pipelines.jobs.stream_topics import find_missing_offsets, plan_generation
+from fleetgauge_pipelines.jobs.stream_topics import (
+    complete_starts,
+    find_missing_offsets,
+    find_unreadable_topics,
+    plan_generation,
+)
 
 FIRST = StreamGeneration(0, {"minutes": "a", "events": "b"})
 POSITIONS = {"minutes": {0: 10, 1: 5}, "events": {0: 3}}
@@ -50,6 +55,32 @@ def test_a_topic_that_the_fleet_file_names_now_is_read_from_its_beginning_and_lo
     assert opened is not None
     assert opened.changes == ()
     assert opened.generation.starts == {"renamed": {0: 0}, "events": {0: 3}}
+
+
+def test_a_partition_without_a_leader_is_read_where_it_was_and_a_new_one_from_its_beginning() -> None:
+    unled = PresentTopic("c", frozenset({0, 1}), {0: LogBounds(0, 40)})
+    opened = plan_generation(
+        FIRST, POSITIONS, ENDS, {"minutes": unled, "events": PresentTopic("b", frozenset({0}))}
+    )
+    assert opened is not None
+    assert opened.generation.starts == {"minutes": {0: 0, 1: 0}, "events": {0: 3}}
+
+
+def test_a_partition_that_was_added_before_the_query_began_gets_a_start() -> None:
+    stored = StreamGeneration(1, {"minutes": "c", "events": "b"}, {"minutes": {0: 0}, "events": {0: 3}})
+    extended = {"minutes": present("c", (0, 9), (0, 4)), "events": present("b", (0, 8))}
+    assert plan_generation(stored, stored.starts, {}, extended) is None
+    assert complete_starts(stored, extended).starts == {"minutes": {0: 0, 1: 0}, "events": {0: 3}}
+    assert complete_starts(FIRST, extended) == FIRST
+
+
+def test_topics_are_read_once_they_exist_and_every_partition_has_a_leader() -> None:
+    unled = PresentTopic("a", frozenset({0, 1}), {0: LogBounds(0, 40)})
+    assert find_unreadable_topics(("minutes", "events"), {"minutes": unled}) == [
+        "no such topic: events",
+        "no leader: partition 1 of minutes",
+    ]
+    assert find_unreadable_topics(("minutes",), {"minutes": present("a", (0, 1))}) == []
 
 
 @given(st.integers(0, 5), st.sets(st.integers(0, 30)), st.integers(5, 30))
