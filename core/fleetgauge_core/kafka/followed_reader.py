@@ -64,6 +64,8 @@ class FollowedReader(TopicReader):
         self._note_ends_at_s = 0.0
         self._outside: set[int] = set()
         """Partitions whose position is not in the log."""
+        self._is_missing = False
+        """Whether the topic was unknown at the last check."""
 
     @property
     def topic(self) -> str:
@@ -120,32 +122,48 @@ class FollowedReader(TopicReader):
         ``topic`` is None if it does not exist. Raises: KafkaUnavailableError if offsets are needed and cannot
         be read; the next check tries again.
         """
-        topic_id = topic.topic_id if topic else None
-        partitions = frozenset(topic.partitions) if topic else frozenset()
+        was_missing, self._is_missing = self._is_missing, topic is None
+        if self._is_missing and not was_missing:
+            # A broker that has just started does not know its topics yet.
+            return
         with self._lock:
-            positions, outside = dict(self._positions), frozenset(self._outside)
-            assigned, ends = frozenset(self._partitions), dict(self._ends)
-        # The first topic is the one of which the caller assigned partitions.
-        known = self._known or KnownTopic(topic_id)
-        if not (known.positions and topic_id != known.topic_id):
-            known = replace(known, partitions=assigned, positions=positions)
-        present = None if topic_id is None else PresentTopic(topic_id, partitions)
+            outside, ends = frozenset(self._outside), dict(self._ends)
+        known = self._look_up_known(topic.topic_id if topic else None)
+        present = None if topic is None else PresentTopic(topic.topic_id, frozenset(topic.partitions))
         if present and present.topic_id == known.topic_id and outside:
-            present = replace(present, bounds=admin.read_log_bounds(self._topic, outside & partitions))
+            bounds = admin.read_log_bounds(self._topic, outside & present.partitions)
+            present = replace(present, bounds=bounds)
         changes = find_topic_changes(known, present)
         for change in changes:
             self._apply(change)
             self._report(change)
         if present and not changes:
             # A broker that had not caught up refused a position that is in the log.
-            self._resume({partition: positions[partition] for partition in present.bounds})
+            self._resume({partition: known.positions[partition] for partition in present.bounds})
         # Noted while the topic was the same: after a change the ends may be those of another log.
-        self._known = KnownTopic(topic_id, ends=ends)
+        self._known = KnownTopic(present.topic_id, ends=ends) if present else replace(known, is_deleted=True)
+
+    def _look_up_known(self, topic_id: str | None) -> KnownTopic:
+        """Return what is known of the topic, with the present positions if it was the same until now.
+
+        The first topic, here with ``topic_id``, is the one of which the caller assigned partitions.
+        """
+        known = self._known or KnownTopic(topic_id)
+        is_same = known.topic_id == topic_id
+        with self._lock:
+            assigned = frozenset(self._partitions)
+            if known.is_deleted and not (is_same and assigned):
+                return known
+            if known.positions and not is_same:
+                return known
+            return replace(known, partitions=assigned, positions=dict(self._positions), is_deleted=False)
 
     def known(self) -> KnownTopic | None:
         """Return the topic as of the last check with the present positions, for a reader that follows."""
         with self._lock:
-            return self._known and replace(self._known, positions=dict(self._positions))
+            if self._known is None or self._known.is_deleted:
+                return self._known
+            return replace(self._known, positions=dict(self._positions))
 
     def _apply(self, change: TopicChange) -> None:
         if change.kind in (TopicChangeKind.DELETED, TopicChangeKind.RECREATED):

@@ -20,6 +20,7 @@ class TopicChangeKind(StrEnum):
 
     DELETED = "deleted"
     RECREATED = "recreated"
+    RETURNED = "returned"
     PARTITIONS_ADDED = "partitions_added"
     EXPIRED = "expired"
     TRUNCATED = "truncated"
@@ -51,16 +52,17 @@ class OffsetGap(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class KnownTopic:
-    """What a reader knew of a topic; ``topic_id`` is None while the topic does not exist.
+    """What a reader knew of a topic; ``topic_id`` is None if it never existed, or its ID is not known.
 
     ``positions`` are the offsets that are read next, of the partitions that have a position; ``ends`` are the
-    last known ends.
+    last known ends. A topic that ``is_deleted`` was known so before its deletion.
     """
 
     topic_id: str | None
     partitions: frozenset[int] = frozenset()
     positions: Mapping[int, int] = field(default_factory=dict)
     ends: Mapping[int, int] = field(default_factory=dict)
+    is_deleted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,9 +102,11 @@ def find_topic_changes(known: KnownTopic, present: PresentTopic | None) -> tuple
     The first topic that a reader sees is no change.
     """
     if present is None:
-        return (_delete(known),) if known.topic_id is not None else ()
+        return () if known.topic_id is None or known.is_deleted else (_delete(known),)
     if known.topic_id != present.topic_id:
         return (_recreate(known, present),)
+    if known.is_deleted:
+        return (_return(known),)
     changes = (_add_partitions(known, present), _expire(known, present), _truncate(known, present))
     return tuple(change for change in changes if change)
 
@@ -119,6 +123,7 @@ def describe_change(change: TopicChange) -> str:
 _WORDS = {
     TopicChangeKind.DELETED: "deleted",
     TopicChangeKind.RECREATED: "created anew, and read from its beginning",
+    TopicChangeKind.RETURNED: "was not deleted after all, and is read on where it was",
     TopicChangeKind.PARTITIONS_ADDED: "has more partitions, which are read from their beginning",
     TopicChangeKind.EXPIRED: "records expired before they were read",
     TopicChangeKind.TRUNCATED: "its log was truncated, and is read on from its end",
@@ -133,6 +138,16 @@ def _recreate(known: KnownTopic, present: PresentTopic) -> TopicChange:
     resume = dict.fromkeys(sorted(present.partitions), 0)
     lost = _find_unread(known)
     return TopicChange(TopicChangeKind.RECREATED, present.topic_id, resume, lost, is_exact=False)
+
+
+def _return(known: KnownTopic) -> TopicChange:
+    # No topic gets the ID of another one, so brokers that had no metadata yet called it unknown. A partition
+    # without a position was to be read from its end.
+    resume = {
+        partition: known.positions.get(partition, known.ends.get(partition, 0))
+        for partition in sorted(known.partitions)
+    }
+    return TopicChange(TopicChangeKind.RETURNED, known.topic_id, resume)
 
 
 def _add_partitions(known: KnownTopic, present: PresentTopic) -> TopicChange | None:
@@ -164,7 +179,7 @@ def _truncate(known: KnownTopic, present: PresentTopic) -> TopicChange | None:
 
 
 def _find_unread(known: KnownTopic) -> tuple[OffsetGap, ...]:
-    if known.topic_id is None:
+    if known.topic_id is None or known.is_deleted:
         # What was unread when the topic was deleted was lost then.
         return ()
     return _select_spans(

@@ -25,7 +25,7 @@ from fleetgauge_pipelines.io.stream_checkpoint import StreamCheckpoint, StreamGe
 from fleetgauge_pipelines.jobs.batch import BatchResult, Pipeline
 from fleetgauge_pipelines.jobs.health import store_health_events
 from fleetgauge_pipelines.jobs.lost_records import LostRecords
-from fleetgauge_pipelines.jobs.stream_topics import StreamChange, StreamTopics
+from fleetgauge_pipelines.jobs.stream_topics import StreamChange, StreamTopics, TopicsChangedError
 from fleetgauge_pipelines.jobs.table_maintenance import DailyCompaction
 
 _log = logging.getLogger("fleetgauge.stream")
@@ -173,6 +173,9 @@ def _wait(
     try:
         return _wait_for_end(query, generation, topics, idle, shutdown)
     except StreamingQueryException as error:
+        # A batch may have asked a broker that does not know its topics yet; then nothing has changed.
+        if TopicsChangedError.__name__ in str(error):
+            return True
         # A query also fails when a topic does not exist.
         if topics.has_changed(generation) or topics.has_more_partitions(generation):
             return True

@@ -1,6 +1,6 @@
 """Changes of topics, and readers of a simulated topic that is changed at will."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -50,8 +50,17 @@ def test_a_topic_of_the_same_name_is_read_from_its_beginning_even_where_it_is_lo
 
 
 def test_what_a_deletion_lost_is_not_counted_again_with_the_new_topic() -> None:
-    (change,) = find_topic_changes(KnownTopic(None, ends={0: 12}, positions={0: 3}), present("b"))
+    (change,) = find_topic_changes(replace(READ, is_deleted=True), present("b"))
     assert (change.kind, change.lost) == (TopicChangeKind.RECREATED, ())
+
+
+def test_a_topic_that_was_called_unknown_for_a_while_is_read_on_where_it_was() -> None:
+    deleted = replace(READ, partitions=frozenset({0, 1, 2}), ends={2: 7}, is_deleted=True)
+    assert find_topic_changes(deleted, None) == ()
+    (change,) = find_topic_changes(deleted, present())
+    assert (change.kind, change.resume) == (TopicChangeKind.RETURNED, {0: 10, 1: 5, 2: 7})
+    (change,) = find_topic_changes(deleted, present("b"))
+    assert (change.kind, change.resume) == (TopicChangeKind.RECREATED, {0: 0, 1: 0})
 
 
 def test_added_partitions_are_read_from_their_beginning() -> None:
