@@ -80,7 +80,7 @@ class ProbeTopic:
             for broker_id, broker in read_broker_registry(ClusterAccess(self.bootstrap)).brokers.items()
         }
         home_brokers = [HomeBroker(broker, racks[broker]) for broker in homes]
-        reconciler.reconcile(cluster, home_brokers, frozenset(homes), self.partitions, uptime_ns())
+        reconciler.reconcile(cluster, home_brokers, frozenset(homes), self.partitions)
 
     def reconcile_until(self, reconciler: Reconciler, homes: Sequence[int], min_in_sync: str) -> bool:
         self.reconcile(reconciler, homes)
@@ -150,7 +150,7 @@ def test_a_demoted_broker_is_probed_through_other_leaders_until_its_demotion_end
 
 def test_a_retired_broker_loses_its_replicas_and_a_new_broker_gets_replicas(local_fleet: LocalFleet) -> None:
     topic = ProbeTopic(local_fleet.bootstrap("payments"))
-    reconciler = Reconciler(topic.admin)
+    reconciler = Reconciler(topic.admin, uptime_ns)
     wait_until(lambda: topic.reconcile_until(reconciler, BROKERS, "2"), RECONCILED_WITHIN_S, "three homes")
     partitions = len(topic.replicas)
     wait_until(lambda: topic.reconcile_until(reconciler, (1, 2), "1"), RECONCILED_WITHIN_S, "two homes")
@@ -168,12 +168,12 @@ def test_an_unmanaged_topic_is_not_changed_and_the_needed_changes_are_logged(
 ) -> None:
     topic = ProbeTopic(local_fleet.bootstrap("payments"))
     wait_until(
-        lambda: topic.reconcile_until(Reconciler(topic.admin), BROKERS, "2"),
+        lambda: topic.reconcile_until(Reconciler(topic.admin, uptime_ns), BROKERS, "2"),
         RECONCILED_WITHIN_S,
         "three homes",
     )
     before = topic.replicas
-    observer = Reconciler(topic.admin)
+    observer = Reconciler(topic.admin, uptime_ns)
     topic.reconcile(observer, managed=False)
     assert (observer.pending_actions, list_warnings(caplog)) == (0, [])
     for _ in range(2):

@@ -1,7 +1,7 @@
 """Reconciles a cluster's probe topic with its plan, within what the cluster permits."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from fleetgauge_core.fleet import Cluster
 from fleetgauge_core.kafka import ClusterAdmin, KafkaRequestRejectedError, TopicSpec, reassign_topic
@@ -24,8 +24,8 @@ from fleetgauge_probes.agent.topic_plan import (
 _log = logging.getLogger("fleetgauge.probe")
 
 _SECOND_NS = 1_000_000_000
-#: Time before an action of a kind is repeated: an election is retried soon, the others take longer to become
-#: visible.
+#: Time from the end of an action until one of its kind is repeated: an election is retried soon, the others
+#: take longer to become visible.
 _REPEAT_AFTER_NS: Mapping[type[TopicAction], int] = {
     PreferredLeaderElection: 3 * _SECOND_NS,
     ReplicaReassignment: 10 * _SECOND_NS,
@@ -50,9 +50,10 @@ class Reconciler:
     Where the cluster is not ``managed`` it changes nothing and logs the actions that are due.
     """
 
-    def __init__(self, admin: ClusterAdmin) -> None:
-        """Start without any rejected actions."""
+    def __init__(self, admin: ClusterAdmin, uptime_ns: Callable[[], int]) -> None:
+        """Start without any rejected actions; ``uptime_ns`` reads a monotonic clock."""
         self._admin = admin
+        self._uptime_ns = uptime_ns
         self._settings: Mapping[str, str] = {}
         self._read_settings_at_ns = 0
         self._not_before_ns: dict[_ActionKind, int] = {}
@@ -71,7 +72,6 @@ class Reconciler:
         homes: Sequence[HomeBroker],
         responding: frozenset[int],
         partitions: Mapping[int, PartitionMetadata] | None,
-        now_ns: int,
     ) -> None:
         """Apply the actions that are due; do nothing while no broker responds.
 
@@ -80,6 +80,7 @@ class Reconciler:
         """
         if not responding:
             return
+        now_ns = self._uptime_ns()
         topic = None if partitions is None else ProbeTopicState(partitions, self._read_settings(now_ns))
         due = self._plan_due(tuple(homes), responding, topic)
         if not cluster.managed:
@@ -95,7 +96,7 @@ class Reconciler:
             permitted = plan_probe_topic(homes, responding, topic, self._capabilities)
         for action in permitted:
             if now_ns >= self._not_before_ns.get(_kind_of(action), 0):
-                self._attempt(cluster, action, now_ns)
+                self._attempt(cluster, action)
         self.pending_actions = sum(_kind_of(action) in self._rejected for action in due)
 
     def _plan_due(
@@ -116,19 +117,22 @@ class Reconciler:
                 self._settings = {}
         return self._settings
 
-    def _attempt(self, cluster: Cluster, action: TopicAction, now_ns: int) -> None:
+    def _attempt(self, cluster: Cluster, action: TopicAction) -> None:
         kind = _kind_of(action)
-        self._not_before_ns[kind] = now_ns + _REPEAT_AFTER_NS.get(type(action), 0)
         try:
             self._apply(cluster, action)
         except KafkaRequestRejectedError as error:
             self._log_once(cluster, f"the cluster rejected the request to {action}: {error}")
             self._rejected[kind] = str(error)
-            self._forget_rejections_at_ns = now_ns + _RETRY_REJECTED_NS
+            self._forget_rejections_at_ns = self._uptime_ns() + _RETRY_REJECTED_NS
             narrowed = narrow_capabilities(self._capabilities, action)
             if narrowed == self._capabilities:
                 self._not_before_ns[kind] = self._forget_rejections_at_ns
             self._capabilities = narrowed
+        finally:
+            # From the end: an attempt that times out would otherwise be due again at once.
+            repeat_at_ns = self._uptime_ns() + _REPEAT_AFTER_NS.get(type(action), 0)
+            self._not_before_ns[kind] = max(repeat_at_ns, self._not_before_ns.get(kind, 0))
 
     def _apply(self, cluster: Cluster, action: TopicAction) -> None:
         match action:

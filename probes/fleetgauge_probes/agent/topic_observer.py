@@ -3,6 +3,7 @@
 import logging
 import threading
 from collections.abc import Callable, Mapping, Set
+from functools import partial
 
 from fleetgauge_core.contract.failure_codes import AgentFault
 from fleetgauge_core.kafka import (
@@ -43,7 +44,7 @@ class TopicObserver:
         self._sender = sender
         self._receiver = receiver
         self._uptime_ns = uptime_ns
-        self._reconciler = Reconciler(admin)
+        self._reconciler = Reconciler(admin, uptime_ns)
 
     @property
     def pending_actions(self) -> int:
@@ -79,11 +80,21 @@ class TopicObserver:
             warming_up = {broker_id: state.homes[broker_id] for broker_id in state.warm_ups}
         for broker_id, partition in warming_up.items():
             self._sender.send_warm_up(broker_id, partition)
-        # A deleted topic is created first: the receiver may have to wait for offsets.
-        self._reconciler.reconcile(
-            state.cluster, homes, responding, topic.partitions if topic else None, now_ns
+        reconcile = partial(
+            self._reconciler.reconcile,
+            state.cluster,
+            homes,
+            responding,
+            topic.partitions if topic else None,
         )
-        self._receiver.follow_topic(topic, self._admin)
+        follow = partial(self._receiver.follow_topic, topic, self._admin)
+        # A deleted topic is created first, else probes are received first. Neither waits for the other to
+        # succeed: the controllers may be unavailable for long, or a partition without a leader.
+        first, second = (follow, reconcile) if topic else (reconcile, follow)
+        try:
+            first()
+        finally:
+            second()
 
     def _describe_topic(self) -> TopicMetadata | None:
         """Return the topic; None if it does not exist."""
