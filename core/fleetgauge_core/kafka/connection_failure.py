@@ -26,6 +26,8 @@ class ConnectionFailure(Enum):
     CERTIFICATE_HOSTNAME_MISMATCH = "certificate_of_another_name"
     CERTIFICATE_UNTRUSTED = "certificate_untrusted"
     CLIENT_CERTIFICATE_REJECTED = "our_certificate_refused"
+    TLS_REFUSED = "tls_refused"
+    """The broker ends the TLS handshake for a reason other than a client's certificate."""
     OWN_RESOURCES = "own_resources"
     """This host cannot open a connection to any broker; it says nothing about the broker."""
 
@@ -53,6 +55,7 @@ _DESCRIPTIONS = {
     ConnectionFailure.CERTIFICATE_HOSTNAME_MISMATCH: "its certificate is for another name",
     ConnectionFailure.CERTIFICATE_UNTRUSTED: "its certificate is not of an authority that we trust",
     ConnectionFailure.CLIENT_CERTIFICATE_REJECTED: "does not take our certificate",
+    ConnectionFailure.TLS_REFUSED: "refuses the TLS handshake",
     ConnectionFailure.OWN_RESOURCES: "this host is out of open files, memory or local ports",
 }
 _SECURITY_FAILURES = frozenset(
@@ -63,6 +66,7 @@ _SECURITY_FAILURES = frozenset(
         ConnectionFailure.CERTIFICATE_HOSTNAME_MISMATCH,
         ConnectionFailure.CERTIFICATE_UNTRUSTED,
         ConnectionFailure.CLIENT_CERTIFICATE_REJECTED,
+        ConnectionFailure.TLS_REFUSED,
     }
 )
 #: OpenSSL's X509_V_ERR_* codes; all other codes concern the chain of trust.
@@ -77,6 +81,12 @@ _OWN_ERRORS = frozenset(
         *(errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS, errno.ENOSPC, errno.EADDRNOTAVAIL),
         *(errno.EAGAIN, socket.EAI_MEMORY),
     }
+)
+#: The alerts that concern a client's certificate (RFC 8446, section 6.2), as the ends of OpenSSL's names. A
+#: broker whose own key, cipher suites or versions are wrong sends others.
+_CERTIFICATE_ALERTS = (
+    *("BAD_CERTIFICATE", "UNSUPPORTED_CERTIFICATE", "CERTIFICATE_REVOKED", "CERTIFICATE_EXPIRED"),
+    *("CERTIFICATE_UNKNOWN", "UNKNOWN_CA", "ACCESS_DENIED", "CERTIFICATE_REQUIRED"),
 )
 #: The first bytes of a TLS alert, which a TLS listener sends to a plaintext client (RFC 8446, section 5.1).
 _TLS_ALERT = b"\x15\x03"
@@ -126,7 +136,7 @@ def classify_handshake_error(error: Exception) -> ConnectionFailure:
         case ssl.SSLCertVerificationError():
             return _FAILURE_BY_VERIFY_CODE.get(error.verify_code, ConnectionFailure.CERTIFICATE_UNTRUSTED)
         case ssl.SSLError() if _is_alert(error):
-            return ConnectionFailure.CLIENT_CERTIFICATE_REJECTED
+            return _classify_alert(error)
         case _:
             return ConnectionFailure.TLS_NOT_SUPPORTED
 
@@ -140,7 +150,7 @@ def classify_response_error(error: Exception) -> ConnectionFailure:
         case TimeoutError():
             return ConnectionFailure.NO_RESPONSE
         case ssl.SSLError() if _is_alert(error):
-            return ConnectionFailure.CLIENT_CERTIFICATE_REJECTED
+            return _classify_alert(error)
         case _:
             return ConnectionFailure.NOT_KAFKA
 
@@ -159,3 +169,12 @@ def parse_response_size(prefix: bytes) -> int | ConnectionFailure:
 def _is_alert(error: ssl.SSLError) -> bool:
     """Whether the error is an alert that the server sent, not a decision of this client."""
     return "ALERT" in (error.reason or "")
+
+
+def _classify_alert(error: ssl.SSLError) -> ConnectionFailure:
+    is_about_certificate = (error.reason or "").endswith(_CERTIFICATE_ALERTS)
+    return (
+        ConnectionFailure.CLIENT_CERTIFICATE_REJECTED
+        if is_about_certificate
+        else ConnectionFailure.TLS_REFUSED
+    )

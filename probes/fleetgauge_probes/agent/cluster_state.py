@@ -83,7 +83,10 @@ class ClusterState:
         self.partitions: Mapping[int, PartitionMetadata] = {}
         self.homes: dict[int, int] = {}
         """The home partition of each registered broker that has one."""
-        self.connections = ColdConnectionTracker(cluster.id, pauses)
+        tls = cluster.access.security.tls
+        self.connections = ColdConnectionTracker(
+            cluster.id, pauses, has_certificate=tls is not None and tls.certificate is not None
+        )
         self.progress = BrokerProgress()
         self.throttles = QuotaThrottles()
         self.warm_ups: dict[int, WarmUp] = {}

@@ -34,10 +34,14 @@ class AttemptTime(NamedTuple):
 class ColdConnectionTracker:
     """Latest cold-connection results by broker. It has no lock: its owner serializes access."""
 
-    def __init__(self, cluster_id: str, pauses: ProcessPauses) -> None:
-        """Start without any results; ``cluster_id`` appears in log lines."""
+    def __init__(self, cluster_id: str, pauses: ProcessPauses, *, has_certificate: bool = False) -> None:
+        """Start without any results; ``cluster_id`` appears in log lines.
+
+        ``has_certificate``: whether the agent has a client certificate, which brokers may reject.
+        """
         self._cluster_id = cluster_id
         self._pauses = pauses
+        self._has_certificate = has_certificate
         self._measurements: dict[int, ConnectionMeasurement] = {}
         self._failures: dict[int, ConnectionFailure] = {}
         self._faults: dict[int, AgentFault] = {}
@@ -81,7 +85,7 @@ class ColdConnectionTracker:
         match failure:
             case ConnectionFailure.OWN_RESOURCES:
                 return AgentFault.HOST
-            case ConnectionFailure.CLIENT_CERTIFICATE_REJECTED:
+            case ConnectionFailure.CLIENT_CERTIFICATE_REJECTED if self._has_certificate:
                 return self._refusals.find_fault(broker_id, OUR_CERTIFICATE_REFUSED, at.uptime_ns)
             case ConnectionFailure.CERTIFICATE_EXPIRED | ConnectionFailure.CERTIFICATE_UNTRUSTED:
                 return AgentFault.CLOCK if self._was_valid(broker_id, at) else None

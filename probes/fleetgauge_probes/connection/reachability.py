@@ -32,6 +32,9 @@ _REMEDIES = {
     ConnectionFailure.CLIENT_CERTIFICATE_REJECTED: (
         "check `security.tls.certificate`: it may have expired, or the broker may not trust its authority"
     ),
+    ConnectionFailure.TLS_REFUSED: (
+        "check the broker's keystore, TLS versions and cipher suites: it refuses the handshake"
+    ),
     ConnectionFailure.OWN_RESOURCES: "raise the limits of this machine: open files, memory, local ports",
 }
 #: From this version on, a broker that is down is still listed, as fenced (KIP-1073).

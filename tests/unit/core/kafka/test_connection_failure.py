@@ -3,13 +3,17 @@ import os
 import resource
 import socket
 import ssl
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
 
 from fleetgauge_core.kafka import ConnectionFailure
-from fleetgauge_core.kafka.connection_failure import is_own_resource_error
+from fleetgauge_core.kafka.connection_failure import (
+    classify_handshake_error,
+    classify_response_error,
+    is_own_resource_error,
+)
 
 
 @contextmanager
@@ -44,6 +48,7 @@ def test_the_stored_codes_do_not_change() -> None:
         "certificate_of_another_name",
         "certificate_untrusted",
         "our_certificate_refused",
+        "tls_refused",
         "own_resources",
     }
 
@@ -86,3 +91,27 @@ def test_a_name_that_cannot_be_looked_up_without_a_file_is_the_hosts() -> None:
         assert is_own_resource_error(OSError(errno.EBUSY, "Device or resource busy"))
         assert not is_own_resource_error(ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused"))
     assert not is_own_resource_error(OSError(errno.EBUSY, "Device or resource busy"))
+
+
+@pytest.mark.parametrize("classify", [classify_handshake_error, classify_response_error])
+@pytest.mark.parametrize(
+    ("reason", "failure"),
+    [
+        ("SSLV3_ALERT_HANDSHAKE_FAILURE", ConnectionFailure.TLS_REFUSED),
+        ("TLSV1_ALERT_PROTOCOL_VERSION", ConnectionFailure.TLS_REFUSED),
+        ("TLSV1_ALERT_INTERNAL_ERROR", ConnectionFailure.TLS_REFUSED),
+        ("TLSV1_ALERT_INSUFFICIENT_SECURITY", ConnectionFailure.TLS_REFUSED),
+        ("TLSV1_UNRECOGNIZED_NAME_ALERT", ConnectionFailure.TLS_REFUSED),
+        ("SSLV3_ALERT_BAD_CERTIFICATE", ConnectionFailure.CLIENT_CERTIFICATE_REJECTED),
+        ("SSLV3_ALERT_CERTIFICATE_EXPIRED", ConnectionFailure.CLIENT_CERTIFICATE_REJECTED),
+        ("SSLV3_ALERT_CERTIFICATE_UNKNOWN", ConnectionFailure.CLIENT_CERTIFICATE_REJECTED),
+        ("TLSV1_ALERT_UNKNOWN_CA", ConnectionFailure.CLIENT_CERTIFICATE_REJECTED),
+        ("TLSV13_ALERT_CERTIFICATE_REQUIRED", ConnectionFailure.CLIENT_CERTIFICATE_REJECTED),
+    ],
+)
+def test_only_alerts_about_certificates_concern_the_clients_certificate(
+    classify: Callable[[Exception], ConnectionFailure], reason: str, failure: ConnectionFailure
+) -> None:
+    error = ssl.SSLError(1, f"[SSL: {reason}]")
+    error.reason = reason
+    assert classify(error) is failure

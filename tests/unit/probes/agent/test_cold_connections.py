@@ -29,7 +29,7 @@ def pauses() -> ProcessPauses:
 
 @pytest.fixture
 def connections(pauses: ProcessPauses) -> ColdConnectionTracker:
-    return ColdConnectionTracker("orders", pauses)
+    return ColdConnectionTracker("orders", pauses, has_certificate=True)
 
 
 def test_a_response_is_valid_for_three_seconds(
@@ -116,6 +116,18 @@ def test_a_certificate_that_every_broker_rejects_is_the_agents_fault(
         for broker in (BROKER, OTHER):
             connections.record(broker, REJECTED, AttemptTime(second * SECOND_NS, NOW, NOW))
             assert connections.latest_fault(broker.broker_id) is AgentFault.CREDENTIALS
+
+
+@pytest.mark.parametrize(
+    ("has_certificate", "failure"), [(False, REJECTED), (True, ConnectionFailure.TLS_REFUSED)]
+)
+def test_a_handshake_that_every_broker_refuses_is_the_clusters_fault(
+    pauses: ProcessPauses, has_certificate: bool, failure: ConnectionFailure
+) -> None:
+    connections = ColdConnectionTracker("orders", pauses, has_certificate=has_certificate)
+    for broker in (BROKER, OTHER):
+        connections.record(broker, failure, AT)
+        assert connections.latest_fault(broker.broker_id) is None
 
 
 def test_a_certificate_that_one_broker_alone_rejects_is_the_brokers_fault(
