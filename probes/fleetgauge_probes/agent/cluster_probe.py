@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from functools import partial
 from uuid import UUID
 
-from fleetgauge_core.contract import Leg, ProbeMinute, ProbePulse
+from fleetgauge_core.contract import ProbeMinute, ProbePulse
 from fleetgauge_core.fleet import Cluster
 from fleetgauge_core.kafka import (
     ClusterAdmin,
@@ -85,7 +85,7 @@ class ClusterProbe:
             "fleetgauge-probe-consumer",
             report_topic_change,
             on_error=lambda partition, code: self._receiver.record_error(partition, code),
-            on_throttled=lambda broker, seconds: self._sender.record_throttling(Leg.CLIENT, broker, seconds),
+            on_throttled=lambda broker, seconds: self._sender.record_throttling(None, broker, seconds),
         )
         self._admin = ClusterAdmin(self.access, timeout_s=_ADMIN_TIMEOUT_S)
         self._sender = ProbeSender(
@@ -173,7 +173,7 @@ class ClusterProbe:
         now_ns = self._uptime_ns()
         at = AttemptTime(now_ns, self._clock.wall_time(now_ns), datetime.now(UTC))
         with self._state.lock:
-            self._state.connections.record(broker, result, at)
+            self._state.record_connection(broker, result, at)
 
     def exporter_urls(self) -> dict[int, str]:
         """Return the metrics URL of each registered broker for which fleet.yaml gives one."""

@@ -15,11 +15,11 @@ from fleetgauge_core.contract.failure_codes import (
     find_agent_fault,
 )
 from fleetgauge_core.fleet import Cluster
-from fleetgauge_core.kafka import LoginSurvey, TopicMetadata
+from fleetgauge_core.kafka import ConnectionFailure, ConnectionMeasurement, LoginSurvey, TopicMetadata
 from fleetgauge_core.metadata import BrokerRegistration, PartitionMetadata
 from fleetgauge_probes.agent.agent_faults import ProbeFailure, RefusalJudge
 from fleetgauge_probes.agent.broker_progress import BrokerProgress
-from fleetgauge_probes.agent.cold_connections import ColdConnectionTracker
+from fleetgauge_probes.agent.cold_connections import AttemptTime, ColdConnectionTracker
 from fleetgauge_probes.agent.failure_code import MSG_TIMED_OUT, TimeoutEvidence, explain_timeout
 from fleetgauge_probes.agent.leader_eligibility import LeaderEligibility, assess_eligibility
 from fleetgauge_probes.agent.probe_tracker import ProbeTracker
@@ -128,6 +128,15 @@ class ClusterState:
 
     # Failures, and whose fault they are: the caller holds the lock -----------------
 
+    def record_connection(
+        self, broker: BrokerRegistration, result: ConnectionMeasurement | ConnectionFailure, at: AttemptTime
+    ) -> None:
+        """Record the result of a cold connection to a broker."""
+        broker_id = broker.broker_id
+        self.connections.record(broker, result, at)
+        if self.connections.latest_failure(broker_id) and not self.connections.latest_fault(broker_id):
+            self.throttles.end(broker_id, at.uptime_ns)
+
     def record_acceptance(self, broker_leg: BrokerLeg, at_ns: int) -> None:
         """Record that a probe was acknowledged."""
         self._produce_refusals[broker_leg.leg].record_acceptance(broker_leg.broker_id, at_ns)
@@ -135,7 +144,7 @@ class ClusterState:
     def explain_failure(self, broker_leg: BrokerLeg, code: str, at_ns: int) -> ProbeFailure:
         """Return the failure of a probe that the producer reported with this code."""
         if code == MSG_TIMED_OUT:
-            return explain_timeout(code, self._find_timeout_evidence(broker_leg, at_ns))
+            return explain_timeout(code, self._find_timeout_evidence(broker_leg.broker_id))
         judge = self._produce_refusals[broker_leg.leg]
         return ProbeFailure(code, judge.find_fault(broker_leg.broker_id, code, at_ns))
 
@@ -168,8 +177,7 @@ class ClusterState:
                 tracker.record_fault(now_ns, ProbeFailure(refusal, fault))
                 return ProbeFailure(refusal, fault)
             tracker.clear_fault(now_ns)
-        evidence = self._find_timeout_evidence(broker_leg, now_ns)
-        explained = explain_timeout(NOT_RECEIVED, evidence)
+        explained = explain_timeout(NOT_RECEIVED, self._find_timeout_evidence(broker_id))
         return explained if explained.fault else ProbeFailure(NOT_RECEIVED)
 
     def login_fault(self, broker_id: int) -> AgentFault | None:
@@ -199,14 +207,12 @@ class ClusterState:
     def _find_homes(self, partition: int) -> list[int]:
         return [broker_id for broker_id, home in self.homes.items() if home == partition]
 
-    def _find_timeout_evidence(self, broker_leg: BrokerLeg, at_ns: int) -> TimeoutEvidence:
-        broker_id = broker_leg.broker_id
+    def _find_timeout_evidence(self, broker_id: int) -> TimeoutEvidence:
         return TimeoutEvidence(
             connection_failure=self.connections.latest_failure(broker_id),
             connection_fault=self.connections.latest_fault(broker_id),
             is_login_refused=self.logins.is_invalid or broker_id in self.logins.refused,
             is_login_invalid=self.logins.is_invalid,
-            is_throttled=self.throttles.has_delayed(broker_id, broker_leg.leg, at_ns),
         )
 
     # The probe topic ----------------------------------------------------------------

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from fleetgauge_core.contract.failure_codes import (
     AUTHENTICATION,
     CLOCK_STEPPED,
-    THROTTLED,
     AgentFault,
 )
 from fleetgauge_core.kafka import ConnectionFailure
@@ -22,14 +21,12 @@ class TimeoutEvidence:
     ``connection_failure`` is the result of the last cold connection to the broker (None: it answered), and
     ``connection_fault`` the agent's own fault that caused it. ``is_login_refused``: whether the broker
     refuses the agent's login; ``is_login_invalid``: whether every broker that was asked does.
-    ``is_throttled``: whether a quota delayed the probe.
     """
 
     connection_failure: ConnectionFailure | None = None
     connection_fault: AgentFault | None = None
     is_login_refused: bool = False
     is_login_invalid: bool = False
-    is_throttled: bool = False
 
 
 def explain_timeout(code: str, evidence: TimeoutEvidence) -> ProbeFailure:
@@ -47,4 +44,4 @@ def explain_timeout(code: str, evidence: TimeoutEvidence) -> ProbeFailure:
         return ProbeFailure(code)
     if evidence.is_login_refused:
         return ProbeFailure(AUTHENTICATION, AgentFault.CREDENTIALS if evidence.is_login_invalid else None)
-    return ProbeFailure(THROTTLED, AgentFault.QUOTA) if evidence.is_throttled else ProbeFailure(code)
+    return ProbeFailure(code)

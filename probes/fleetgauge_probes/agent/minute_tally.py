@@ -21,6 +21,8 @@ class TrackedProbe:
     lag_ns: int
     leadership_term: int
     """The number of leadership changes that had been observed when the probe was sent."""
+    leader: int
+    """The broker to which the producer routed when the probe was sent."""
     acked_ns: int | None = None
     received_ns: int | None = None
     decided_ns: int | None = None

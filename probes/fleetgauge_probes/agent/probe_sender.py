@@ -135,10 +135,10 @@ class ProbeSender:
                 failure = state.explain_failure(broker_leg, code, reported_ns)
             state.trackers[broker_leg].record_delivery(sequence, reported_ns, failure)
 
-    def record_throttling(self, leg: Leg, broker_id: int, seconds: float) -> None:
-        """Record that a broker throttles a leg's producer, or its consumer, from now on."""
+    def record_throttling(self, client: Leg | None, broker_id: int, seconds: float) -> None:
+        """Record that a broker throttles a leg's producer, or the consumer (None), from now on."""
         with self._state.lock:
-            self._state.throttles.record(broker_id, leg, self._uptime_ns(), seconds)
+            self._state.throttles.record(broker_id, client, self._uptime_ns(), seconds)
 
     def record_routes(self, at_ns: int, routes: Mapping[int, LeaderAndEpoch]) -> None:
         """Record where the leader leg's producer sends each partition; called every second by its thread."""

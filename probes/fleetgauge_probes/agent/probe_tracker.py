@@ -15,7 +15,7 @@ acknowledgement therefore waits for the first routing report of the producer tha
 """
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from fleetgauge_core.contract import Leg, LegPulse
 from fleetgauge_core.contract.failure_codes import (
@@ -28,6 +28,7 @@ from fleetgauge_core.contract.failure_codes import (
 )
 from fleetgauge_core.slo.quantile import quantile
 from fleetgauge_probes.agent.agent_faults import FaultPeriods, ProbeFailure
+from fleetgauge_probes.agent.failure_code import MSG_TIMED_OUT
 from fleetgauge_probes.agent.leader_eligibility import LeaderEligibility
 from fleetgauge_probes.agent.minute_tally import (
     ACK_DEADLINE_NS,
@@ -54,7 +55,10 @@ WINDOW_NS = 15_000_000_000
 
 #: What a probe ends with that only waited too long.
 _LATE_FAILURES = frozenset({ACK_LATE, NOT_RECEIVED})
+#: What a quota may have delayed. What a broker answers, and what was not sent, is no matter of time.
+_DELAYED = frozenset({None, MSG_TIMED_OUT, *_LATE_FAILURES})
 _NOT_RECEIVED = ProbeFailure(NOT_RECEIVED)
+_QUOTA_EXCEEDED = ProbeFailure(THROTTLED, AgentFault.QUOTA)
 
 
 class ProbeTracker:
@@ -86,7 +90,11 @@ class ProbeTracker:
     @property
     def present_fault(self) -> ProbeFailure | None:
         """The failure by the agent's own fault for which this leg measures nothing now; None without one."""
-        return self._faults.failure
+        if self._faults.failure:
+            return self._faults.failure
+        decided = (probe for probe in reversed(self._recent) if probe.was_due)
+        latest = next(decided, None)
+        return _QUOTA_EXCEEDED if latest and self._find_exclusion(latest) == THROTTLED else None
 
     # Events -------------------------------------------------------------------
 
@@ -99,7 +107,8 @@ class ProbeTracker:
 
     def record_send(self, sequence: int, due_ns: int, sent_ns: int, minute: int) -> None:
         """Record that a due probe was sent in a minute that is open."""
-        probe = TrackedProbe(sequence, due_ns, minute, sent_ns - due_ns, self._leadership_term)
+        leader = self._broker_id if self._leader is None else self._leader
+        probe = TrackedProbe(sequence, due_ns, minute, sent_ns - due_ns, self._leadership_term, leader)
         self._probes[sequence] = self._undecided[sequence] = probe
         self._recent.append(probe)
 
@@ -233,6 +242,7 @@ class ProbeTracker:
         decided = [probe for probe, exclusion in recent if exclusion is None]
         outstanding = [probe for probe in probes if probe.decided_ns is None]
         latencies = sorted(self._success_latency_us(probe) for probe in decided if probe.failure is None)
+        present_fault = self.present_fault
         oldest = min((probe.due_ns for probe in outstanding), default=None)
         return LegPulse(
             leg=self._leg,
@@ -244,8 +254,9 @@ class ProbeTracker:
             success_age_ms=_age_ms(self._last_success_due_ns, now_ns),
             p50_us=quantile(50, latencies),
             p99_us=quantile(99, latencies),
-            agent_fault=self._find_fault([exclusion for _, exclusion in recent])
-            or (login_fault if oldest is not None and now_ns - oldest > _WAITING_NS else None),
+            agent_fault=present_fault.fault
+            if present_fault
+            else (login_fault if oldest is not None and now_ns - oldest > _WAITING_NS else None),
         )
 
     # Decisions ----------------------------------------------------------------
@@ -304,9 +315,7 @@ class ProbeTracker:
         lag_ns = probe.lag_ns if probe.lag_ns >= self._pauses.min_pause_ns else 0
         if _is_large(max(lag_ns, self._pauses.measure_paused_ns(probe.due_ns, end_ns)), lifetime_ns):
             return ""
-        broker_id = self._broker_id if self._leader is None else self._leader
-        throttled_ns = self._throttles.measure_throttled_ns(broker_id, self._leg, probe.due_ns, end_ns)
-        if _is_large(throttled_ns, lifetime_ns):
+        if probe.failure in _DELAYED and _is_large(self._measure_throttled_ns(probe, end_ns), lifetime_ns):
             return THROTTLED
         if probe.failure is None or probe.failure in _LATE_FAILURES:
             fault_ns, code = self._faults.measure(probe.due_ns, end_ns)
@@ -314,12 +323,17 @@ class ProbeTracker:
                 return code if probe.failure else ""
         return None
 
-    def _find_fault(self, latest_exclusions: Sequence[str | None]) -> AgentFault | None:
-        """Return the agent's own fault for which this leg measures nothing now."""
-        if self._faults.failure:
-            return self._faults.failure.fault
-        is_throttled = bool(latest_exclusions) and latest_exclusions[-1] == THROTTLED
-        return AgentFault.QUOTA if is_throttled else None
+    def _measure_throttled_ns(self, probe: TrackedProbe, end_ns: int) -> int:
+        """Return for how long a quota held back a probe, or its consumption once it was acknowledged.
+
+        A leader that was elected since it was sent explains nothing.
+        """
+        acked_ns = end_ns if probe.acked_ns is None else min(probe.acked_ns, end_ns)
+        measure_ns = self._throttles.measure_throttled_ns
+        produce_ns = measure_ns(probe.leader, self._leg, probe.due_ns, acked_ns)
+        if self._leg is Leg.LEADER:
+            return produce_ns
+        return produce_ns + measure_ns(probe.leader, None, acked_ns, end_ns)
 
     def _end_ns(self, probe: TrackedProbe) -> int:
         """Return when a decided probe ended: a leader-leg success ends before it is confirmed."""

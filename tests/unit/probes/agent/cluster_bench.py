@@ -118,11 +118,11 @@ class ClusterBench:
         for broker_id in broker_ids:
             broker = self.state.registered[broker_id]
             measurement = ConnectionMeasurement(self.now_ns, None, 100, None, 900, EndpointResponse((4, 3)))
-            self.state.connections.record(broker, measurement, self.attempt_time())
+            self.state.record_connection(broker, measurement, self.attempt_time())
 
     def fail_connection(self, broker_id: int, failure: ConnectionFailure) -> None:
         """Let a cold connection to a broker fail now."""
-        self.state.connections.record(self.state.registered[broker_id], failure, self.attempt_time())
+        self.state.record_connection(self.state.registered[broker_id], failure, self.attempt_time())
 
     def attempt_time(self) -> AttemptTime:
         """Return the present time, by clocks that agree."""

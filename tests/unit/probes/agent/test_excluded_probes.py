@@ -4,7 +4,7 @@ import pytest
 
 from fleetgauge_core.contract import Leg
 from fleetgauge_core.contract.failure_codes import AgentFault
-from tests.unit.probes.agent.tracker_bench import HOME, MS, TrackerBench
+from tests.unit.probes.agent.tracker_bench import HOME, MS, OTHER, TrackerBench
 
 
 @pytest.fixture
@@ -81,3 +81,59 @@ def test_a_probe_rejected_by_the_local_queue_is_excluded(client: TrackerBench) -
     client.fail(0, 1, "QUEUE_FULL", AgentFault.HOST)
     tally = client.close_minute()
     assert (tally.attempted, tally.excluded, tally.produce_failures) == (0, 1, {"QUEUE_FULL": 1})
+
+
+@pytest.mark.parametrize("code", ["NOT_ENOUGH_REPLICAS", "REQUEST_TIMED_OUT", "NETWORK_EXCEPTION"])
+@pytest.mark.parametrize("leg", Leg)
+def test_a_quota_does_not_excuse_what_a_broker_answers(leg: Leg, code: str) -> None:
+    bench = TrackerBench(leg)
+    bench.throttles.record(HOME, leg, 0, 60)
+    bench.send(0, due=1_000)
+    bench.fail(0, 1_200, code)
+    tally = bench.close_minute()
+    assert (tally.attempted, tally.produce_failures) == (1, {code: 1})
+
+
+def test_a_quota_does_not_excuse_a_probe_that_was_not_sent(leader: TrackerBench) -> None:
+    for broker_id in (HOME, OTHER):
+        leader.throttles.record(broker_id, Leg.LEADER, 0, 60)
+    leader.route(500, OTHER)
+    leader.tracker.record_unsent_failure(0, 1_000 * MS, 1_001 * MS, 0)
+    tally = leader.close_minute()
+    assert (tally.attempted, tally.produce_failures) == (1, {"NOT_LEADING": 1})
+    assert leader.tracker.present_fault is None
+
+
+def test_a_quota_of_the_consumer_excuses_no_failed_acknowledgement(client: TrackerBench) -> None:
+    client.throttles.record(HOME, None, 0, 60)
+    client.send(0, due=1_000)
+    client.send(1, due=1_600)
+    client.acknowledge(1, 1_605)
+    client.fail(0, 6_000)
+    client.expire_overdue(20_000)
+    tally = client.close_minute()
+    assert (tally.attempted, tally.produce_failures) == (1, {"MSG_TIMED_OUT": 1})
+    assert (tally.excluded, tally.consume_failures) == (1, {"THROTTLED": 1})
+
+
+def test_a_quota_of_the_next_leader_excuses_no_time_out_of_the_last_one(leader: TrackerBench) -> None:
+    leader.throttles.record(OTHER, Leg.LEADER, 0, 60)
+    leader.send(0, due=1_000)
+    leader.route(2_000, OTHER)
+    leader.fail(0, 6_000)
+    tally = leader.close_minute()
+    assert (tally.attempted, tally.produce_failures) == (1, {"MSG_TIMED_OUT": 1})
+
+
+@pytest.mark.parametrize(
+    ("seconds", "code"), [(0.001, "MSG_TIMED_OUT"), (0.9, "MSG_TIMED_OUT"), (1.0, "THROTTLED")]
+)
+def test_only_a_quota_that_takes_a_fifth_of_it_excuses_a_time_out(
+    leader: TrackerBench, seconds: float, code: str
+) -> None:
+    leader.throttles.record(HOME, Leg.LEADER, 1_500 * MS, seconds)
+    leader.send(0, due=1_000)
+    leader.fail(0, 6_000)
+    present = leader.tracker.present_fault
+    assert (present is not None) == (code == "THROTTLED")
+    assert leader.close_minute().produce_failures == {code: 1}

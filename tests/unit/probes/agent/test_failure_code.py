@@ -36,8 +36,6 @@ TIMED_OUT = ProbeFailure("MSG_TIMED_OUT")
         ),
         (LOGIN_INVALID, ProbeFailure("AUTHENTICATION", AgentFault.CREDENTIALS)),
         (TimeoutEvidence(is_login_refused=True), ProbeFailure("AUTHENTICATION")),
-        (TimeoutEvidence(is_throttled=True), ProbeFailure("THROTTLED", AgentFault.QUOTA)),
-        (replace(LOGIN_INVALID, is_throttled=True), ProbeFailure("AUTHENTICATION", AgentFault.CREDENTIALS)),
     ],
 )
 def test_a_time_out_is_explained_by_what_is_known_of_the_broker(
@@ -49,8 +47,7 @@ def test_a_time_out_is_explained_by_what_is_known_of_the_broker(
 @pytest.mark.parametrize(
     "failure", [failure for failure in ConnectionFailure if not failure.is_security_failure]
 )
-@pytest.mark.parametrize("excuse", [LOGIN_INVALID, TimeoutEvidence(is_throttled=True)])
 def test_nothing_excuses_a_broker_whose_cold_connections_fail(
-    failure: ConnectionFailure, excuse: TimeoutEvidence
+    failure: ConnectionFailure,
 ) -> None:
-    assert explain_timeout("MSG_TIMED_OUT", replace(excuse, connection_failure=failure)) == TIMED_OUT
+    assert explain_timeout("MSG_TIMED_OUT", replace(LOGIN_INVALID, connection_failure=failure)) == TIMED_OUT

@@ -103,7 +103,7 @@ def test_a_leader_acknowledgement_counts_after_a_routing_report_to_the_home(benc
 def test_a_time_out_is_classified_by_what_is_known_of_the_broker(bench: ClusterBench) -> None:
     bench.fail_connection(1, ConnectionFailure.CERTIFICATE_EXPIRED)
     for leg in Leg:
-        bench.sender.record_throttling(leg, 2, 1.5)
+        bench.sender.record_throttling(leg, 2, 3.0)
     for probe in bench.send_for(3):
         probe.report(bench.now_ns, "MSG_TIMED_OUT")
     bench.state.logins = LoginSurvey(refused=frozenset({1, 2, 3}))
@@ -112,6 +112,16 @@ def test_a_time_out_is_classified_by_what_is_known_of_the_broker(bench: ClusterB
     assert tally(bench, 1, Leg.CLIENT).produce_failures.keys() == {"CERTIFICATE_EXPIRED"}
     assert tally(bench, 2, Leg.CLIENT).produce_failures == {"THROTTLED": 5, "AUTHENTICATION": 1}
     assert tally(bench, 3, Leg.CLIENT).produce_failures == {"MSG_TIMED_OUT": 5, "AUTHENTICATION": 1}
+
+
+def test_no_quota_excuses_a_broker_whose_cold_connections_fail(bench: ClusterBench) -> None:
+    for leg in Leg:
+        bench.sender.record_throttling(leg, 2, 60.0)
+    bench.fail_connection(2, ConnectionFailure.CONNECTION_REFUSED)
+    for probe in bench.send_for(3):
+        probe.report(bench.now_ns, "MSG_TIMED_OUT")
+    assert tally(bench, 2, Leg.CLIENT).produce_failures == {"MSG_TIMED_OUT": 5}
+    assert tally(bench, 2, Leg.LEADER).produce_failures == {"NOT_LEADING": 5}
 
 
 def test_warm_up_messages_are_sent_on_both_legs_and_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
