@@ -5,7 +5,9 @@ import os
 import socket
 import ssl
 import struct
+from collections.abc import Mapping
 from enum import Enum
+from itertools import chain
 
 
 class ConnectionFailure(Enum):
@@ -112,6 +114,41 @@ def _can_open_files() -> bool:
     except OSError:
         return False
     return True
+
+
+def choose_connect_error(errors: Mapping[str, OSError]) -> OSError:
+    """Return the most telling of the errors by which connections to the IP addresses of one host failed.
+
+    That is what the host itself shows: that it refuses, or does not answer. What this host lacks comes next,
+    and last what says nothing of either, as an address of a family that this host does not use.
+    """
+    definite = (error for error in errors.values() if isinstance(error, ConnectionError | TimeoutError))
+    own = (
+        error
+        for address, error in errors.items()
+        if is_own_resource_error(error) and not _is_without_source(address, error)
+    )
+    others = (
+        OSError(errno.ENETUNREACH, str(error)) if _is_without_source(address, error) else error
+        for address, error in reversed(errors.items())
+    )
+    return next(chain(definite, own, others))
+
+
+def _is_without_source(address: str, error: OSError) -> bool:
+    """Return whether this host has no address of its own for a connection, instead of no free port.
+
+    A datagram socket chooses its source address in the same way, from ports of its own, and sends nothing.
+    """
+    if error.errno != errno.EADDRNOTAVAIL:
+        return False
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    try:
+        with socket.socket(family, socket.SOCK_DGRAM) as datagrams:
+            datagrams.connect((address, 1))
+    except OSError:
+        return True
+    return False
 
 
 def classify_connect_error(error: Exception) -> ConnectionFailure:

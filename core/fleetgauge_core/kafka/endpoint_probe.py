@@ -9,7 +9,7 @@ import asyncio
 import ssl
 import struct
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -21,6 +21,7 @@ from fleetgauge_core.kafka.api_versions import (
 )
 from fleetgauge_core.kafka.connection_failure import (
     ConnectionFailure,
+    choose_connect_error,
     classify_connect_error,
     classify_handshake_error,
     classify_response_error,
@@ -140,13 +141,15 @@ async def probe_endpoint(
 async def _connect(
     addresses: Sequence[str], port: int, timeout_s: float
 ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """Connect to the first address that accepts in time. Raises: the last address's OSError if none does."""
-    for address in addresses[:-1]:
-        with suppress(OSError):
+    """Connect to the first address that accepts in time. Raises: the most telling OSError if none does."""
+    errors: dict[str, OSError] = {}
+    for address in addresses:
+        try:
             async with asyncio.timeout(timeout_s):
                 return await asyncio.open_connection(address, port)
-    async with asyncio.timeout(timeout_s):
-        return await asyncio.open_connection(addresses[-1], port)
+        except OSError as error:
+            errors[address] = error
+    raise choose_connect_error(errors)
 
 
 async def _exchange(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes | ConnectionFailure:

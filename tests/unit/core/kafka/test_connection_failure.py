@@ -10,6 +10,7 @@ import pytest
 
 from fleetgauge_core.kafka import ConnectionFailure
 from fleetgauge_core.kafka.connection_failure import (
+    choose_connect_error,
     classify_handshake_error,
     classify_response_error,
     is_own_resource_error,
@@ -115,3 +116,36 @@ def test_only_alerts_about_certificates_concern_the_clients_certificate(
     error = ssl.SSLError(1, f"[SSL: {reason}]")
     error.reason = reason
     assert classify(error) is failure
+
+
+REFUSED = ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused")
+NO_ADDRESS = OSError(errno.EADDRNOTAVAIL, "Cannot assign requested address")
+NO_FILE = OSError(errno.EMFILE, "Too many open files")
+NO_ROUTE = OSError(errno.ENETUNREACH, "Network is unreachable")
+#: No host has a route to an address of this kind (RFC 6666), or an interface of that index.
+UNUSED = "fe80::1%4000000000"
+
+
+@pytest.mark.parametrize("is_reversed", [False, True])
+@pytest.mark.parametrize(
+    ("errors", "expected"),
+    [
+        ({"127.0.0.1": REFUSED, UNUSED: NO_ADDRESS}, REFUSED),
+        ({"127.0.0.1": REFUSED, "127.0.0.2": NO_FILE}, REFUSED),
+        ({"127.0.0.1": TimeoutError(), UNUSED: NO_ROUTE}, TimeoutError()),
+        ({"127.0.0.1": NO_FILE, UNUSED: NO_ROUTE}, NO_FILE),
+        ({"127.0.0.1": NO_ADDRESS, UNUSED: NO_ADDRESS}, NO_ADDRESS),
+        ({"127.0.0.1": NO_ROUTE}, NO_ROUTE),
+    ],
+)
+def test_the_error_that_tells_most_of_the_broker_decides(
+    errors: dict[str, OSError], expected: OSError, *, is_reversed: bool
+) -> None:
+    ordered = dict(reversed(errors.items())) if is_reversed else errors
+    chosen = choose_connect_error(ordered)
+    assert (type(chosen), chosen.errno) == (type(expected), expected.errno)
+
+
+def test_an_address_family_that_this_host_does_not_use_is_no_lack_of_ports() -> None:
+    assert is_own_resource_error(choose_connect_error({"127.0.0.1": NO_ADDRESS}))
+    assert not is_own_resource_error(choose_connect_error({UNUSED: NO_ADDRESS}))

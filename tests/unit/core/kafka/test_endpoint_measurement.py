@@ -1,6 +1,7 @@
 """Probes of an endpoint, measured in a loop and awaited by a check, against listeners on real sockets."""
 
 import asyncio
+import errno
 import gc
 import socket
 import ssl
@@ -191,6 +192,22 @@ def test_a_probe_connects_to_the_next_address_if_the_first_one_does_not_accept(
             return await measure("kafka.example", port)
 
     assert isinstance(asyncio.run(connect()), ConnectionMeasurement)
+
+
+def test_a_broker_that_refuses_at_one_address_refuses_whatever_the_next_one_says(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    addresses = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (host, 0)) for host in (HOST, "2001:db8::1")]
+    monkeypatch.setattr(socket, "getaddrinfo", resolve_first(addresses))
+    open_connection = asyncio.open_connection
+
+    async def open_on_ipv4(host: str, port: int) -> Any:
+        if host != HOST:
+            raise OSError(errno.EADDRNOTAVAIL, "Cannot assign requested address")
+        return await open_connection(host, port)
+
+    monkeypatch.setattr(asyncio, "open_connection", open_on_ipv4)
+    assert asyncio.run(measure("kafka.example", free_port())) is ConnectionFailure.CONNECTION_REFUSED
 
 
 def test_a_step_that_takes_too_long_ends_the_probe_before_its_whole_time_is_over() -> None:
