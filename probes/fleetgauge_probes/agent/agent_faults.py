@@ -4,8 +4,9 @@ Motivation: a broken broker can refuse with the same codes as a healthy one whos
 permission of the agent away. A code alone therefore does not excuse a broker.
 
 Approach: permissions, credentials and settings of a topic are the same at every broker. A refusal is the
-agent's own fault unless other brokers keep accepting the same kind of request; a broker that refuses alone
-for a few seconds, which is longer than a change takes to reach every broker, fails.
+agent's own fault unless other brokers keep accepting the same kind of request. A change takes a few seconds
+to reach every broker, so a broker that begins to refuse alone, or goes on while others accept again, is
+excused for that long. A broker gets this time once: the next time only after all brokers refused as it did.
 """
 
 import logging
@@ -21,8 +22,6 @@ _SECOND_NS = 1_000_000_000
 _RECENT_NS = 2 * _SECOND_NS
 #: A change of a permission or a setting reaches every broker within less.
 _AGREEMENT_NS = 5 * _SECOND_NS
-#: Refusals that contradict the other brokers belong together if no more time passes between them.
-_PERIOD_GAP_NS = 10 * _SECOND_NS
 #: A fault that was not seen for so long has ended; until then a line in the log would only repeat itself.
 _ENDED_AFTER_NS = 30 * _SECOND_NS
 #: Longer than the lifetime of any probe and of its minute.
@@ -45,11 +44,16 @@ class RefusalJudge:
     def __init__(self) -> None:
         """Start without any answers."""
         self._accepted_ns: dict[int, int] = {}
+        self._agreed: set[int] = set()
         self._contradicted_since_ns: dict[int, int] = {}
-        self._contradicted_ns: dict[int, int] = {}
 
     def record_acceptance(self, broker_id: int, at_ns: int) -> None:
         """Record that the broker accepted a request."""
+        if broker_id in self._agreed:
+            # All brokers refused, and this one followed those that accept again: the change is over.
+            self._agreed.discard(broker_id)
+            if at_ns - self._contradicted_since_ns.get(broker_id, at_ns) < _AGREEMENT_NS:
+                self._contradicted_since_ns.pop(broker_id, None)
         self._accepted_ns[broker_id] = at_ns
 
     def find_fault(self, broker_id: int, code: str, at_ns: int) -> AgentFault | None:
@@ -66,10 +70,9 @@ class RefusalJudge:
             if other_id != broker_id
         )
         if not others_accept:
+            self._agreed.add(broker_id)
+            self._contradicted_since_ns.pop(broker_id, None)
             return fault
-        if at_ns - self._contradicted_ns.get(broker_id, at_ns) > _PERIOD_GAP_NS:
-            del self._contradicted_since_ns[broker_id]
-        self._contradicted_ns[broker_id] = at_ns
         since_ns = self._contradicted_since_ns.setdefault(broker_id, at_ns)
         return fault if at_ns - since_ns < _AGREEMENT_NS else None
 

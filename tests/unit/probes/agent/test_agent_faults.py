@@ -1,6 +1,7 @@
 """Failures of the agent's own: excluded, with their reason, and never an excuse for a broker."""
 
 import logging
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -114,6 +115,39 @@ def test_a_change_that_reaches_the_brokers_one_after_another_blames_none() -> No
             judge.record_acceptance(3, at_ms * MS)
         else:
             assert judge.find_fault(3, FORBIDDEN, at_ms * MS)
+
+
+@pytest.mark.parametrize(
+    "is_refused",
+    [lambda probe: probe % 20 == 0, lambda probe: probe % 25 < 7, lambda probe: probe % 200 == 0],
+    ids=["one in twenty", "4 s of every 15 s", "every two minutes"],
+)
+def test_a_broker_that_refuses_alone_now_and_then_is_excused_only_at_first(
+    is_refused: Callable[[int], bool],
+) -> None:
+    judge, faults = RefusalJudge(), []
+    for probe in range(6_000):
+        at_ns = probe * 600_000_000
+        judge.record_acceptance(1, at_ns)
+        if is_refused(probe):
+            faults.append((at_ns, judge.find_fault(2, FORBIDDEN, at_ns)))
+        else:
+            judge.record_acceptance(2, at_ns)
+    assert len(faults) >= 30
+    assert [fault for at_ns, fault in faults if at_ns >= 5 * SECOND_NS] == [None] * (
+        len(faults) - sum(at_ns < 5 * SECOND_NS for at_ns, _ in faults)
+    )
+
+
+def test_every_change_that_reaches_the_brokers_one_after_another_is_excused() -> None:
+    """A permission is taken away and given back ten times; each broker learns of it at another time."""
+    judge = RefusalJudge()
+    for at_ms in range(3_000, 600_000, 200):
+        for broker_id, delay_ms in ((1, 0), (2, 1_500), (3, 3_000)):
+            if (at_ms - delay_ms) % 60_000 >= 30_000:
+                assert judge.find_fault(broker_id, FORBIDDEN, at_ms * MS)
+            else:
+                judge.record_acceptance(broker_id, at_ms * MS)
 
 
 def test_a_quota_and_the_host_need_no_agreement() -> None:
