@@ -1,4 +1,4 @@
-"""The ApiVersions exchange, without I/O: the request, the parsed response, the certificate's expiry.
+"""The ApiVersions exchange, without I/O: the request, the parsed response, the certificate's validity.
 
 Every broker answers ApiVersions (key 18) version 0 before authentication, so the exchange shows that
 a Kafka listener is alive, without credentials and without another broker.
@@ -38,8 +38,14 @@ def parse_kafka_version(response: bytes) -> KafkaVersion:
     return tuple(infer_broker_version_from_api_versions(version_range_by_api))
 
 
-def parse_certificate_expiry(certificate: dict[str, Any] | None) -> datetime | None:
-    """Return ``notAfter`` of a certificate as ssl's ``getpeercert`` returns it; None without TLS."""
+def parse_certificate_validity(
+    certificate: dict[str, Any] | None,
+) -> tuple[datetime, datetime] | tuple[None, None]:
+    """Return ``notBefore`` and ``notAfter`` of a certificate from ``getpeercert``; None without TLS."""
     if not certificate:
-        return None
-    return datetime.fromtimestamp(ssl.cert_time_to_seconds(certificate["notAfter"]), UTC)
+        return None, None
+    valid_from, expires_at = (
+        datetime.fromtimestamp(ssl.cert_time_to_seconds(certificate[key]), UTC)
+        for key in ("notBefore", "notAfter")
+    )
+    return valid_from, expires_at

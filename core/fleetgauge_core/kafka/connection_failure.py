@@ -25,6 +25,7 @@ class ConnectionFailure(Enum):
     TLS_REQUIRED = "wants_tls"
     TLS_NOT_SUPPORTED = "no_tls"
     CERTIFICATE_EXPIRED = "certificate_expired"
+    CERTIFICATE_NOT_YET_VALID = "certificate_not_yet_valid"
     CERTIFICATE_HOSTNAME_MISMATCH = "certificate_of_another_name"
     CERTIFICATE_UNTRUSTED = "certificate_untrusted"
     CLIENT_CERTIFICATE_REJECTED = "our_certificate_refused"
@@ -54,6 +55,7 @@ _DESCRIPTIONS = {
     ConnectionFailure.TLS_REQUIRED: "speaks TLS alone",
     ConnectionFailure.TLS_NOT_SUPPORTED: "does not speak TLS",
     ConnectionFailure.CERTIFICATE_EXPIRED: "its certificate has expired",
+    ConnectionFailure.CERTIFICATE_NOT_YET_VALID: "its certificate is not valid yet",
     ConnectionFailure.CERTIFICATE_HOSTNAME_MISMATCH: "its certificate is for another name",
     ConnectionFailure.CERTIFICATE_UNTRUSTED: "its certificate is not of an authority that we trust",
     ConnectionFailure.CLIENT_CERTIFICATE_REJECTED: "does not take our certificate",
@@ -65,6 +67,7 @@ _SECURITY_FAILURES = frozenset(
         ConnectionFailure.TLS_REQUIRED,
         ConnectionFailure.TLS_NOT_SUPPORTED,
         ConnectionFailure.CERTIFICATE_EXPIRED,
+        ConnectionFailure.CERTIFICATE_NOT_YET_VALID,
         ConnectionFailure.CERTIFICATE_HOSTNAME_MISMATCH,
         ConnectionFailure.CERTIFICATE_UNTRUSTED,
         ConnectionFailure.CLIENT_CERTIFICATE_REJECTED,
@@ -73,6 +76,7 @@ _SECURITY_FAILURES = frozenset(
 )
 #: OpenSSL's X509_V_ERR_* codes; all other codes concern the chain of trust.
 _FAILURE_BY_VERIFY_CODE = {
+    9: ConnectionFailure.CERTIFICATE_NOT_YET_VALID,
     10: ConnectionFailure.CERTIFICATE_EXPIRED,
     62: ConnectionFailure.CERTIFICATE_HOSTNAME_MISMATCH,
     64: ConnectionFailure.CERTIFICATE_HOSTNAME_MISMATCH,

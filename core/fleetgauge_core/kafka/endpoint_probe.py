@@ -16,7 +16,7 @@ from datetime import datetime
 from fleetgauge_core.kafka.api_versions import (
     API_VERSIONS_REQUEST,
     KafkaVersion,
-    parse_certificate_expiry,
+    parse_certificate_validity,
     parse_kafka_version,
 )
 from fleetgauge_core.kafka.connection_failure import (
@@ -36,10 +36,11 @@ _DEFAULT_PORT = 9092
 
 @dataclass(frozen=True, slots=True)
 class EndpointResponse:
-    """A broker's response to a probe: its Kafka version, and when its certificate expires (None: no TLS)."""
+    """A broker's response to a probe: its Kafka version, and its certificate's validity (None: no TLS)."""
 
     kafka_version: KafkaVersion
     certificate_expires_at: datetime | None = None
+    certificate_valid_from: datetime | None = None
 
 
 EndpointProbeResult = EndpointResponse | ConnectionFailure
@@ -125,7 +126,8 @@ async def probe_endpoint(
                 certificate = writer.get_extra_info("peercert")
         if isinstance(frame, ConnectionFailure):
             return frame
-        response = EndpointResponse(parse_kafka_version(frame), parse_certificate_expiry(certificate))
+        valid_from, expires_at = parse_certificate_validity(certificate)
+        response = EndpointResponse(parse_kafka_version(frame), expires_at, valid_from)
     except (OSError, UnicodeError, asyncio.IncompleteReadError, struct.error, MemoryError) as error:
         return ConnectionFailure.OWN_RESOURCES if is_own_resource_error(error) else classify(error)
     return ConnectionMeasurement(

@@ -46,7 +46,9 @@ _FAILURE_TEXTS = {
     "NOT_ENOUGH_REPLICAS_AFTER_APPEND": "written, but too few in-sync replicas to acknowledge",
     "WANTS_TLS": "connection: the listener requires TLS",
     "NO_TLS": "connection: the listener does not speak TLS",
+    "TLS_REFUSED": "connection: the broker refuses the TLS handshake",
     "CERTIFICATE_EXPIRED": "connection: the broker's certificate has expired",
+    "CERTIFICATE_NOT_YET_VALID": "connection: the broker's certificate is not valid yet",
     "CERTIFICATE_OF_ANOTHER_NAME": "connection: the broker's certificate does not match its host name",
     "CERTIFICATE_UNTRUSTED": "connection: the broker's certificate is not signed by a trusted authority",
 }

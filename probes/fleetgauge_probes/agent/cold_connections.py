@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from fleetgauge_core.contract.failure_codes import OUR_CERTIFICATE_REFUSED, AgentFault
+from fleetgauge_core.contract.failure_codes import CLOCK_STEPPED, OUR_CERTIFICATE_REFUSED, AgentFault
 from fleetgauge_core.kafka import ConnectionFailure, ConnectionMeasurement
 from fleetgauge_core.metadata import BrokerRegistration
 from fleetgauge_probes.agent.agent_faults import RefusalJudge
@@ -87,17 +87,23 @@ class ColdConnectionTracker:
                 return AgentFault.HOST
             case ConnectionFailure.CLIENT_CERTIFICATE_REJECTED if self._has_certificate:
                 return self._refusals.find_fault(broker_id, OUR_CERTIFICATE_REFUSED, at.uptime_ns)
-            case ConnectionFailure.CERTIFICATE_EXPIRED | ConnectionFailure.CERTIFICATE_UNTRUSTED:
-                return AgentFault.CLOCK if self._was_valid(broker_id, at) else None
+            case ConnectionFailure.CERTIFICATE_EXPIRED | ConnectionFailure.CERTIFICATE_NOT_YET_VALID if (
+                self._is_rejected_by_clock(broker_id, at)
+            ):
+                return self._refusals.find_fault(broker_id, CLOCK_STEPPED, at.uptime_ns)
             case _:
                 return None
 
-    def _was_valid(self, broker_id: int, at: AttemptTime) -> bool:
-        """Return whether the broker's last certificate is rejected only because the host's clock stepped."""
+    def _is_rejected_by_clock(self, broker_id: int, at: AttemptTime) -> bool:
+        """Return whether the host's clock stepped out of the validity of the broker's last certificate."""
         measurement = self._measurements.get(broker_id)
-        expires_at = measurement.response.certificate_expires_at if measurement else None
-        is_stepped = abs(at.host_time - at.agent_time) > _CLOCK_STEP
-        return is_stepped and expires_at is not None and at.agent_time < expires_at
+        if measurement is None or abs(at.host_time - at.agent_time) <= _CLOCK_STEP:
+            return False
+        valid_from = measurement.response.certificate_valid_from
+        expires_at = measurement.response.certificate_expires_at
+        if valid_from is None or expires_at is None:
+            return False
+        return valid_from <= at.agent_time < expires_at and not valid_from <= at.host_time < expires_at
 
     def is_responding(self, broker_id: int, now_ns: int) -> bool:
         """Return whether the broker responded within 3 s, not counting time in which this process paused."""

@@ -25,6 +25,9 @@ _REMEDIES = {
     ConnectionFailure.TLS_REQUIRED: "set `security: {tls: {}}`, or give a listener without TLS",
     ConnectionFailure.TLS_NOT_SUPPORTED: "remove `security.tls`, or give a listener with TLS",
     ConnectionFailure.CERTIFICATE_EXPIRED: "renew the broker's certificate",
+    ConnectionFailure.CERTIFICATE_NOT_YET_VALID: (
+        "correct the clock of this machine, or the broker's certificate"
+    ),
     ConnectionFailure.CERTIFICATE_HOSTNAME_MISMATCH: (
         "issue the broker a certificate for the host name by which it is reached"
     ),

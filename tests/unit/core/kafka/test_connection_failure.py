@@ -46,6 +46,7 @@ def test_the_stored_codes_do_not_change() -> None:
         "wants_tls",
         "no_tls",
         "certificate_expired",
+        "certificate_not_yet_valid",
         "certificate_of_another_name",
         "certificate_untrusted",
         "our_certificate_refused",

@@ -31,7 +31,7 @@ HOST = "127.0.0.1"
 TIMEOUT_S = 5.0
 RESPONSE = struct.pack(">ihi", 1, 0, 2) + struct.pack(">hhh", 18, 0, 4) + struct.pack(">hhh", 35, 1, 5)
 TRUSTED_AUTHORITY, UNTRUSTED_AUTHORITY = trustme.CA(), trustme.CA()
-EXPIRY = datetime(2040, 5, 1, tzinfo=UTC)
+START, EXPIRY = datetime(2020, 5, 1, tzinfo=UTC), datetime(2040, 5, 1, tzinfo=UTC)
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
@@ -104,7 +104,10 @@ def connect_both_ways(
     return asyncio.run(connect())
 
 
-VALID_CERTIFICATE = TRUSTED_AUTHORITY.issue_cert(HOST, "localhost", not_after=EXPIRY)
+VALID_CERTIFICATE = TRUSTED_AUTHORITY.issue_cert(HOST, "localhost", not_before=START, not_after=EXPIRY)
+FUTURE_CERTIFICATE = TRUSTED_AUTHORITY.issue_cert(
+    HOST, not_before=datetime.now(UTC) + timedelta(days=1), not_after=EXPIRY
+)
 EXPIRED_CERTIFICATE = TRUSTED_AUTHORITY.issue_cert(HOST, not_after=datetime.now(UTC) - timedelta(days=1))
 
 
@@ -119,6 +122,12 @@ EXPIRED_CERTIFICATE = TRUSTED_AUTHORITY.issue_cert(HOST, not_after=datetime.now(
             server_context(EXPIRED_CERTIFICATE),
             client_context(),
             ConnectionFailure.CERTIFICATE_EXPIRED,
+        ),
+        (
+            respond_as_kafka,
+            server_context(FUTURE_CERTIFICATE),
+            client_context(),
+            ConnectionFailure.CERTIFICATE_NOT_YET_VALID,
         ),
         (
             respond_as_kafka,
@@ -138,6 +147,7 @@ EXPIRED_CERTIFICATE = TRUSTED_AUTHORITY.issue_cert(HOST, not_after=datetime.now(
         "HTTP",
         "no TLS",
         "expired certificate",
+        "certificate that is not valid yet",
         "another host name",
         "untrusted authority",
     ],
@@ -159,7 +169,7 @@ def test_a_measurement_has_the_duration_of_each_step_and_the_expiry_of_the_certi
     assert measured.dns_us is not None
     assert measured.tls_us is not None
     assert measured.dns_us + measured.connect_us + measured.tls_us <= measured.total_us
-    assert measured.response == probed == EndpointResponse((4, 3), EXPIRY)
+    assert measured.response == probed == EndpointResponse((4, 3), EXPIRY, START)
 
 
 def test_a_connection_to_an_ip_address_without_tls_has_no_dns_and_no_tls_duration() -> None:

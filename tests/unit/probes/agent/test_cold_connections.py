@@ -10,7 +10,7 @@ from fleetgauge_probes.agent.cold_connections import AttemptTime, ColdConnection
 from fleetgauge_probes.agent.process_pauses import ProcessPauses
 
 SECOND_NS = 1_000_000_000
-EXPIRY = datetime(2026, 6, 1, tzinfo=UTC)
+START, EXPIRY = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 6, 1, tzinfo=UTC)
 NOW = datetime(2026, 3, 2, 12, tzinfo=UTC)
 AT = AttemptTime(SECOND_NS, NOW, NOW)
 BROKER = BrokerRegistration(2, "kafka-2", 9093, "z1", fenced=False)
@@ -18,7 +18,12 @@ BROKER = BrokerRegistration(2, "kafka-2", 9093, "z1", fenced=False)
 
 def measurement(at_s: float, certificate_expires_at: datetime | None = None) -> ConnectionMeasurement:
     return ConnectionMeasurement(
-        int(at_s * SECOND_NS), None, 100, None, 900, EndpointResponse((4, 3), certificate_expires_at)
+        int(at_s * SECOND_NS),
+        None,
+        100,
+        None,
+        900,
+        EndpointResponse((4, 3), certificate_expires_at, certificate_expires_at and START),
     )
 
 
@@ -140,23 +145,41 @@ def test_a_certificate_that_one_broker_alone_rejects_is_the_brokers_fault(
     assert connections.latest_failure(2) is REJECTED
 
 
+EXPIRED, EARLY = ConnectionFailure.CERTIFICATE_EXPIRED, ConnectionFailure.CERTIFICATE_NOT_YET_VALID
+
+
 @pytest.mark.parametrize(
-    ("step", "agent_time", "fault"),
+    ("failure", "step", "agent_time", "fault"),
     [
-        (timedelta(days=200), NOW, AgentFault.CLOCK),
-        (timedelta(days=-200), NOW, AgentFault.CLOCK),
-        (timedelta(seconds=5), NOW, None),
-        (timedelta(days=1), EXPIRY + timedelta(days=1), None),
+        (EXPIRED, timedelta(days=200), NOW, AgentFault.CLOCK),
+        (EARLY, timedelta(days=-200), NOW, AgentFault.CLOCK),
+        (EXPIRED, timedelta(seconds=5), EXPIRY - timedelta(seconds=1), None),
+        (EXPIRED, timedelta(days=1), EXPIRY + timedelta(days=1), None),
+        # The host's clock was corrected, and the broker has another certificate since.
+        (EXPIRED, timedelta(minutes=2), NOW, None),
+        (EARLY, timedelta(minutes=2), NOW, None),
+        (ConnectionFailure.CERTIFICATE_UNTRUSTED, timedelta(minutes=2), NOW, None),
+        (ConnectionFailure.CERTIFICATE_UNTRUSTED, timedelta(days=200), NOW, None),
     ],
 )
-def test_a_certificate_that_expires_by_a_step_of_the_clock_is_the_agents_fault(
-    connections: ColdConnectionTracker, step: timedelta, agent_time: datetime, fault: AgentFault | None
+def test_only_a_certificate_out_of_whose_validity_the_clock_stepped_is_the_agents_fault(
+    connections: ColdConnectionTracker,
+    failure: ConnectionFailure,
+    step: timedelta,
+    agent_time: datetime,
+    fault: AgentFault | None,
 ) -> None:
     connections.record(BROKER, measurement(1, EXPIRY), AT)
-    failure = (
-        ConnectionFailure.CERTIFICATE_EXPIRED
-        if step > timedelta()
-        else ConnectionFailure.CERTIFICATE_UNTRUSTED
-    )
     connections.record(BROKER, failure, AttemptTime(2 * SECOND_NS, agent_time, agent_time + step))
     assert connections.latest_fault(2) is fault
+
+
+def test_a_step_of_the_clock_excuses_no_broker_whose_certificate_alone_is_rejected(
+    connections: ColdConnectionTracker,
+) -> None:
+    host_time = NOW + timedelta(days=200)
+    for second in range(10):
+        at = AttemptTime(second * SECOND_NS, NOW, host_time)
+        connections.record(OTHER, measurement(second), at)
+        connections.record(BROKER, EXPIRED if second else measurement(second, EXPIRY), at)
+    assert connections.latest_fault(2) is None
