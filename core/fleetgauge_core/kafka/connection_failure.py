@@ -134,7 +134,7 @@ def choose_connect_error(errors: Mapping[str, OSError]) -> OSError:
     )
     others = (
         OSError(errno.ENETUNREACH, str(error)) if _is_without_source(address, error) else error
-        for address, error in reversed(list(errors.items()))
+        for address, error in reversed(tuple(errors.items()))
     )
     return next(chain(definite, own, others))
 

@@ -87,13 +87,14 @@ class FaultPeriods:
         """Start without a period."""
         self.failure: ProbeFailure | None = None
         """The failure of the present period; None outside of one."""
-        self._since_ns = 0
+        self._since_ns = self._latest_ns = 0
         self._periods: tuple[tuple[int, int, str], ...] = ()
 
     def begin(self, at_ns: int, failure: ProbeFailure) -> None:
-        """Record that probes have failed by the agent's own fault since ``at_ns``; no effect in a period."""
+        """Record that probes fail by the agent's own fault from ``at_ns`` on, or still do in a period."""
         if self.failure is None:
-            self.failure, self._since_ns = failure, at_ns
+            self.failure, self._since_ns, self._latest_ns = failure, at_ns, at_ns
+        self._latest_ns = max(at_ns, self._latest_ns)
 
     def end(self, at_ns: int, due_ns: int) -> None:
         """End the present period at ``at_ns``, by a probe that was due in it."""
@@ -101,6 +102,11 @@ class FaultPeriods:
             kept = [period for period in self._periods if at_ns - period[1] < _RETENTION_NS]
             self._periods = (*kept, (self._since_ns, max(at_ns, self._since_ns), self.failure.code))
             self.failure = None
+
+    def lapse(self, now_ns: int) -> None:
+        """End a period in which no probe has failed for long: none may be due that could end it."""
+        if now_ns - self._latest_ns > _ENDED_AFTER_NS:
+            self.end(self._latest_ns, self._latest_ns)
 
     def measure(self, start_ns: int, end_ns: int) -> tuple[int, str]:
         """Return how much of an interval was in such periods, and the failure code of the longest."""

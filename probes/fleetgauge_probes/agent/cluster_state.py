@@ -188,7 +188,8 @@ class ClusterState:
     def list_agent_faults(self) -> dict[AgentFault, set[str]]:
         """Return the agent's own faults that hold now, with the failure codes that show them."""
         faults: dict[AgentFault, set[str]] = {}
-        for failure in (tracker.present_fault for tracker in self.trackers.values()):
+        for broker_leg, tracker in self.trackers.items():
+            failure = tracker.present_fault if broker_leg.broker_id in self.homes else None
             if failure and failure.fault:
                 faults.setdefault(failure.fault, set()).add(failure.code)
         for broker_id in self.registered:

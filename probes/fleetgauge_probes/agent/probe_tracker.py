@@ -173,7 +173,7 @@ class ProbeTracker:
         self._faults.end(at_ns, at_ns)
 
     def expire_overdue(self, now_ns: int, not_received: ProbeFailure = _NOT_RECEIVED) -> None:
-        """Decide the probes whose deadline has passed; drop those that left the pulse window.
+        """Decide the probes whose deadline has passed; drop those that left the pulse window, and old faults.
 
         ``not_received`` is the failure of acknowledged probes that were not received.
         """
@@ -186,6 +186,7 @@ class ProbeTracker:
             and self._has_left_window(self._recent[0], now_ns)
         ):
             self._recent.popleft()
+        self._faults.lapse(now_ns)
 
     # Results ------------------------------------------------------------------
 

@@ -283,6 +283,36 @@ def test_a_fault_period_ends_with_a_probe_that_was_due_in_it() -> None:
     assert periods.measure(20, 30) == (0, "")
 
 
+def test_a_fault_period_lapses_if_no_probe_fails_by_it_any_longer() -> None:
+    periods = FaultPeriods()
+    for at_s in (10, 20, 15):
+        periods.begin(at_s * SECOND_NS, ProbeFailure(FORBIDDEN, AgentFault.RIGHTS))
+    periods.lapse(50 * SECOND_NS)
+    assert periods.failure is not None
+    periods.lapse(51 * SECOND_NS)
+    assert periods.failure is None
+    assert periods.measure(0, 100 * SECOND_NS) == (10 * SECOND_NS, FORBIDDEN)
+
+
+@pytest.mark.parametrize("is_removed", [False, True])
+def test_a_fault_ends_on_a_leg_on_which_nothing_is_due(bench: ClusterBench, is_removed: bool) -> None:
+    """Permissions return while a broker does not lead, or is gone."""
+    answer_for(bench, 5, dict.fromkeys((1, 2, 3), FORBIDDEN))
+    if is_removed:
+        del bench.state.registered[2], bench.state.homes[2]
+    drifted = ALL_LEAD | {1: LeaderAndEpoch(3, 5)}
+    for second in range(35):
+        bench.respond(*bench.state.registered)
+        bench.sender.record_routes(bench.now_ns, drifted)
+        for probe in bench.send_for(1):
+            answer(bench, probe, None)
+        assert second > 1 or bench.state.list_agent_faults() or is_removed
+    for broker_leg in bench.legs():
+        bench.state.trackers[broker_leg].expire_overdue(bench.now_ns)
+    assert bench.state.list_agent_faults() == {}
+    assert bench.state.trackers[BrokerLeg(2, Leg.LEADER)].present_fault is None
+
+
 def test_a_fault_is_logged_when_it_begins_and_when_it_has_ended(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     log = AgentFaultLog("orders")
