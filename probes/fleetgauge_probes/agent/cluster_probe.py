@@ -130,7 +130,8 @@ class ClusterProbe:
             thread.join()
         with self._state.lock:
             now_ns = self._uptime_ns()
-            report = self._build_report(now_ns, self._minutes.close_all_minutes(now_ns))
+            closed_minutes = self._minutes.close_all_minutes(now_ns)
+        report = self._build_report(now_ns, closed_minutes)
         if self._is_open:
             self._sender.stop()
             self._reader.stop()
@@ -200,8 +201,7 @@ class ClusterProbe:
         closed_minutes = self._minutes.close_finished_minutes(legs, now_ns)
         open_minutes = self._minutes.report_open_minutes(legs, now_ns)
         pulse = self._pulses.build(now_ns, self._bootstraps.latest) if self._pulses.is_due(now_ns) else None
-        with self._state.lock:
-            return self._build_report(now_ns, closed_minutes, open_minutes, pulse)
+        return self._build_report(now_ns, closed_minutes, open_minutes, pulse)
 
     def _build_report(
         self,
@@ -210,18 +210,21 @@ class ClusterProbe:
         open_minutes: tuple[ProbeMinute, ...] = (),
         pulse: ProbePulse | None = None,
     ) -> ClusterReport:
-        """Return a report with the counts since the last one. The lock is held."""
+        """Return a report with the counts since the last one."""
         state = self._state
-        return ClusterReport(
-            cluster_id=state.cluster.id,
-            closed_minutes=closed_minutes,
-            open_minutes=open_minutes,
-            pulse=pulse,
-            excluded_probes=self._minutes.drain_excluded_probes(),
-            pending_topic_actions=self._observer.pending_actions,
-            connection_outcomes=state.connections.drain_outcomes(),
-            certificate_expiries=state.connections.certificate_expiries(state.registered),
-            unreachable_reason=state.unreachable_reason,
-            throttled_s=state.throttles.drain_seconds(),
-            agent_faults=self._faults.update(state.list_agent_faults(), now_ns),
-        )
+        # This logs, which may take as long as the reader of the log does, so the lock is not held.
+        agent_faults = self._faults.update(state.list_agent_faults(), now_ns)
+        with state.lock:
+            return ClusterReport(
+                cluster_id=state.cluster.id,
+                closed_minutes=closed_minutes,
+                open_minutes=open_minutes,
+                pulse=pulse,
+                excluded_probes=self._minutes.drain_excluded_probes(),
+                pending_topic_actions=self._observer.pending_actions,
+                connection_outcomes=state.connections.drain_outcomes(),
+                certificate_expiries=state.connections.certificate_expiries(state.registered),
+                unreachable_reason=state.unreachable_reason,
+                throttled_s=state.throttles.drain_seconds(),
+                agent_faults=agent_faults,
+            )

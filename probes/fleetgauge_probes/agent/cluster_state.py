@@ -82,7 +82,7 @@ class ClusterState:
         self.registered: dict[int, BrokerRegistration] = {}
         self.partitions: Mapping[int, PartitionMetadata] = {}
         self.homes: dict[int, int] = {}
-        """The home partition of each registered broker that has one."""
+        """The home partition of each registered broker that has one; no two have the same."""
         tls = cluster.access.security.tls
         self.connections = ColdConnectionTracker(
             cluster.id, pauses, has_certificate=tls is not None and tls.certificate is not None
@@ -97,6 +97,7 @@ class ClusterState:
         self.record_sequences: dict[tuple[BrokerLeg, int], int] = {}
         """The sequence of the record of each open minute, by leg and minute index."""
         self._pauses = pauses
+        self._brokers_by_home: dict[int, int] = {}
         self._topic_id: str | None = None
         self._produce_refusals = {leg: RefusalJudge() for leg in Leg}
         self._fetch_refusals = RefusalJudge()
@@ -126,7 +127,7 @@ class ClusterState:
         in_sync = self.topic_fault is not None or self.is_in_sync(broker_id)
         return assess_eligibility(leads, in_sync, responding)
 
-    # Failures, and whose fault they are: the caller holds the lock -----------------
+    # Failures, and whose fault they are: the caller holds the lock, unless stated otherwise -----
 
     def record_connection(
         self, broker: BrokerRegistration, result: ConnectionMeasurement | ConnectionFailure, at: AttemptTime
@@ -155,12 +156,21 @@ class ClusterState:
         """
         if error_code is None:
             self._refused_fetches.pop(partition, None)
-            for broker_id in self._find_homes(partition):
+            if (broker_id := self._brokers_by_home.get(partition)) is not None:
                 self._fetch_refusals.record_acceptance(broker_id, at_ns)
         elif find_agent_fault(error_code):
             self._refused_fetches[partition] = error_code
-            for broker_id in self._find_homes(partition):
+            if (broker_id := self._brokers_by_home.get(partition)) is not None:
                 self.review_fetches(BrokerLeg(broker_id, Leg.CLIENT), at_ns)
+
+    def expire_overdue(self, broker_leg: BrokerLeg, now_ns: int) -> None:
+        """Decide a leg's probes whose deadline has passed, by what is known of their broker."""
+        tracker = self.trackers[broker_leg]
+        is_refused = self.homes.get(broker_leg.broker_id, -1) in self._refused_fetches
+        if is_refused or tracker.has_overdue(now_ns):
+            tracker.expire_overdue(now_ns, self.review_fetches(broker_leg, now_ns))
+        else:
+            tracker.expire_overdue(now_ns)
 
     def review_fetches(self, broker_leg: BrokerLeg, now_ns: int) -> ProbeFailure:
         """Return why overdue probes of a leg were not received, and whether the agent is at fault.
@@ -186,27 +196,31 @@ class ClusterState:
         return AgentFault.CREDENTIALS if is_refused else None
 
     def list_agent_faults(self) -> dict[AgentFault, set[str]]:
-        """Return the agent's own faults that hold now, with the failure codes that show them."""
+        """Return the agent's own faults that hold now, with the failure codes that show them.
+
+        The caller does not hold the lock.
+        """
         faults: dict[AgentFault, set[str]] = {}
-        for broker_leg, tracker in self.trackers.items():
-            failure = tracker.present_fault if broker_leg.broker_id in self.homes else None
-            if failure and failure.fault:
-                faults.setdefault(failure.fault, set()).add(failure.code)
-        for broker_id in self.registered:
-            fault, failed = (
-                self.connections.latest_fault(broker_id),
-                self.connections.latest_failure(broker_id),
-            )
-            if fault and failed:
-                faults.setdefault(fault, set()).add(failed.value.upper())
+        with self.lock:
+            brokers = tuple(self.registered)
+        for broker_id in self.iterate_locked(brokers):
+            for failure in self._find_broker_faults(broker_id):
+                if failure.fault:
+                    faults.setdefault(failure.fault, set()).add(failure.code)
         if self.logins.is_invalid:
             faults.setdefault(AgentFault.CREDENTIALS, set()).add(AUTHENTICATION)
         if self.topic_fault:
             faults.setdefault(self.topic_fault, set())
         return faults
 
-    def _find_homes(self, partition: int) -> list[int]:
-        return [broker_id for broker_id, home in self.homes.items() if home == partition]
+    def _find_broker_faults(self, broker_id: int) -> Iterator[ProbeFailure]:
+        failed = self.connections.latest_failure(broker_id)
+        if failed:
+            yield ProbeFailure(failed.value.upper(), self.connections.latest_fault(broker_id))
+        for leg in Leg if broker_id in self.homes else ():
+            tracker = self.trackers.get(BrokerLeg(broker_id, leg))
+            if tracker and (failure := tracker.present_fault):
+                yield failure
 
     def _find_timeout_evidence(self, broker_id: int) -> TimeoutEvidence:
         return TimeoutEvidence(
@@ -230,6 +244,7 @@ class ClusterState:
             self._topic_id, self.partitions = topic.topic_id, {**known, **topic.partitions}
         homes = map_home_partitions(self.partitions, demoted)
         self.homes = {broker: partition for broker, partition in homes.items() if broker in self.registered}
+        self._brokers_by_home = {partition: broker for broker, partition in self.homes.items()}
         unscheduled = [broker for broker in self.homes if BrokerLeg(broker, Leg.CLIENT) not in self.trackers]
         # A broker that loses its home partition during its warm-up starts over with the next one.
         self.warm_ups = {broker: self.warm_ups.get(broker, WarmUp(now_ns)) for broker in unscheduled}

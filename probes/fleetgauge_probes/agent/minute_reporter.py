@@ -33,7 +33,7 @@ class MinuteReporter:
         records: list[ProbeMinute] = []
         for broker_leg in state.iterate_locked(legs):
             tracker = state.trackers[broker_leg]
-            tracker.expire_overdue(now_ns, state.review_fetches(broker_leg, now_ns))
+            state.expire_overdue(broker_leg, now_ns)
             if len(records) < _MAX_CLOSED:
                 records += [
                     self._close_minute(broker_leg, minute, now_ns)

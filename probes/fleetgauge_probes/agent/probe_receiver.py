@@ -42,21 +42,20 @@ class ProbeReceiver:
             record = self._reader.poll(_POLL_S)
             received_ns = self._uptime_ns()
             if record:
-                self.record_receipt(record.value, received_ns)
-                with self._state.lock:
-                    self._state.record_fetch(record.partition, received_ns, None)
+                self.record_receipt(record.partition, record.value, received_ns)
 
     def record_error(self, partition: int, code: str) -> None:
         """Record that the consumer cannot read a partition."""
         with self._state.lock:
             self._state.record_fetch(partition, self._uptime_ns(), code)
 
-    def record_receipt(self, payload: bytes, received_ns: int) -> None:
-        """Record a message; messages of other agents are ignored."""
+    def record_receipt(self, partition: int, payload: bytes, received_ns: int) -> None:
+        """Record a message; one of another agent shows only that its partition can be read."""
         probe = decode_payload(self._probe_id, payload)
-        if not probe:
-            return
         with self._state.lock:
+            self._state.record_fetch(partition, received_ns, None)
+            if not probe:
+                return
             if probe.leg is Leg.CLIENT:
                 tracker = self._state.trackers.get(BrokerLeg(probe.broker_id, probe.leg))
                 if tracker:

@@ -172,6 +172,10 @@ class ProbeTracker:
         """Record that from ``at_ns`` on probes fail by the broker's fault, not by the agent's own."""
         self._faults.end(at_ns, at_ns)
 
+    def has_overdue(self, now_ns: int) -> bool:
+        """Return whether the deadline of a probe has passed that is not decided."""
+        return any(now_ns - probe.due_ns > self._max_age_ns for probe in self._undecided.values())
+
     def expire_overdue(self, now_ns: int, not_received: ProbeFailure = _NOT_RECEIVED) -> None:
         """Decide the probes whose deadline has passed; drop those that left the pulse window, and old faults.
 

@@ -1,9 +1,17 @@
+import itertools
+
 import pytest
 
 from fleetgauge_core.contract import Leg
+from fleetgauge_core.contract.failure_codes import AgentFault
+from fleetgauge_core.kafka import ConnectionFailure
+from fleetgauge_probes.agent import agent_faults
+from fleetgauge_probes.agent.agent_faults import ProbeFailure
+from fleetgauge_probes.agent.cluster_probe import ClusterProbe
 from fleetgauge_probes.agent.cluster_state import BrokerLeg, WarmUp
 from fleetgauge_probes.agent.leader_eligibility import LeaderEligibility
-from tests.unit.probes.agent.cluster_bench import SECOND_NS, ClusterBench
+from fleetgauge_probes.agent.probe_receiver import ProbeReceiver
+from tests.unit.probes.agent.cluster_bench import AGENT, PROBE_ID, SECOND_NS, ClusterBench, FakeReader
 
 
 @pytest.fixture
@@ -65,3 +73,61 @@ def test_the_lock_is_held_for_each_element_and_released_in_between(bench: Cluste
     iterator.close()
     assert not bench.state.lock.locked()
     assert list(bench.state.iterate_locked(range(25))) == list(range(25))
+
+
+def test_faults_are_collected_and_logged_without_the_lock(
+    bench: ClusterBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A log that blocks must not keep a probe from being sent."""
+    probe = ClusterProbe(
+        bench.cluster,
+        AGENT,
+        PROBE_ID,
+        bench.clock,
+        bench.pauses,
+        itertools.count(),
+        dict,
+        lambda *_: None,
+        bench.read_uptime_ns,
+    )
+    state = probe._state
+    for broker_id, broker in bench.state.registered.items():
+        state.registered[broker_id] = broker
+        state.record_connection(broker, ConnectionFailure.OWN_RESOURCES, bench.attempt_time())
+    held: list[bool] = []
+    monkeypatch.setattr(agent_faults._log, "error", lambda *_: held.append(state.lock.locked()))
+    assert probe.collect_report().agent_faults == {AgentFault.HOST}
+    assert held == [False]
+
+
+def test_only_what_is_overdue_or_refused_is_reviewed(
+    bench: ClusterBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.start_probing()
+    bench.send_for(1)
+    reviewed: list[BrokerLeg] = []
+    review_fetches = bench.state.review_fetches
+
+    def review(broker_leg: BrokerLeg, now_ns: int) -> ProbeFailure:
+        reviewed.append(broker_leg)
+        return review_fetches(broker_leg, now_ns)
+
+    monkeypatch.setattr(bench.state, "review_fetches", review)
+    for broker_leg in bench.legs():
+        bench.state.expire_overdue(broker_leg, bench.now_ns)
+    assert reviewed == []
+    bench.state.record_fetch(1, bench.now_ns, "TOPIC_AUTHORIZATION_FAILED")
+    reviewed.clear()
+    bench.state.expire_overdue(BrokerLeg(2, Leg.CLIENT), bench.now_ns)
+    bench.state.expire_overdue(BrokerLeg(1, Leg.CLIENT), bench.now_ns + 14 * SECOND_NS)
+    assert reviewed == [BrokerLeg(2, Leg.CLIENT), BrokerLeg(1, Leg.CLIENT)]
+
+
+def test_a_record_of_another_agent_shows_that_its_partition_can_be_read(bench: ClusterBench) -> None:
+    bench.start_probing()
+    receiver = ProbeReceiver(PROBE_ID, bench.state, FakeReader(), bench.read_uptime_ns)  # type: ignore[arg-type]
+    for partition in range(3):
+        bench.state.record_fetch(partition, bench.now_ns, "TOPIC_AUTHORIZATION_FAILED")
+        receiver.record_receipt(partition, b"another agent's", bench.now_ns)
+    not_received = bench.state.review_fetches(BrokerLeg(1, Leg.CLIENT), bench.now_ns)
+    assert not_received == ProbeFailure("NOT_RECEIVED")

@@ -85,8 +85,8 @@ def test_a_client_probe_succeeds_when_it_is_acknowledged_and_received(bench: Clu
     receiver = receiver_of(bench)
     for probe in bench.send_for(3):
         probe.report(bench.now_ns, None)
-        receiver.record_receipt(encode_payload(PROBE_ID, probe.key), bench.now_ns)
-        receiver.record_receipt(b"a message of another client", bench.now_ns)
+        receiver.record_receipt(probe.partition, encode_payload(PROBE_ID, probe.key), bench.now_ns)
+        receiver.record_receipt(0, b"a message of another client", bench.now_ns)
     client = tally(bench, 1, Leg.CLIENT)
     assert (client.attempted, client.acknowledged, len(client.e2e_us)) == (5, 5, 5)
 
@@ -132,7 +132,7 @@ def test_warm_up_messages_are_sent_on_both_legs_and_not_counted(monkeypatch: pyt
     for probe in bench.sent:
         assert probe.key.leg is None
         probe.report(bench.now_ns, None)
-        receiver.record_receipt(encode_payload(PROBE_ID, probe.key), bench.now_ns)
+        receiver.record_receipt(probe.partition, encode_payload(PROBE_ID, probe.key), bench.now_ns)
     assert {probe.acks for probe in bench.sent} == {"all", "1"}
     assert bench.state.warm_ups[1].is_finished(bench.now_ns)
     assert not bench.state.warm_ups[2].is_finished(bench.now_ns)
