@@ -11,6 +11,7 @@ from confluent_kafka.admin import AdminClient
 from fleetgauge_core.fleet import ClusterAccess
 from fleetgauge_core.kafka import client_settings
 from fleetgauge_core.kafka.credentials import build_librdkafka_settings
+from fleetgauge_core.kafka.own_resources import explain_creation_errors
 from fleetgauge_core.metadata import BrokerRegistration
 
 #: So many brokers that refuse a login show that it is invalid, also in a cluster of hundreds.
@@ -50,7 +51,7 @@ def survey_logins(access: ClusterAccess, brokers: Mapping[int, BrokerRegistratio
     surveyed = dict(islice(sorted(brokers.items()), _MAX_SURVEYED))
     if not surveyed:
         return LoginSurvey()
-    with ThreadPoolExecutor(len(surveyed), "login") as executor:
+    with explain_creation_errors(access), ThreadPoolExecutor(len(surveyed), "login") as executor:
         addresses = (f"{broker.host}:{broker.port}" for broker in surveyed.values())
         logins = executor.map(
             lambda address: _log_in(replace(access, bootstrap=address), _TIMEOUT_S), addresses
@@ -67,9 +68,9 @@ def survey_logins(access: ClusterAccess, brokers: Mapping[int, BrokerRegistratio
 def _log_in(access: ClusterAccess, timeout_s: float) -> tuple[bool, str | None]:
     """Return whether a broker lets the client log in, and the message of one that refuses."""
     errors: list[KafkaError] = []
-    client = AdminClient(
-        client_settings.CONNECTION | build_librdkafka_settings(access) | {"error_cb": errors.append}
-    )
+    settings = client_settings.CONNECTION | build_librdkafka_settings(access) | {"error_cb": errors.append}
+    with explain_creation_errors(access):
+        client = AdminClient(settings)
     try:
         client.list_topics(timeout=timeout_s)
         accepted = True

@@ -20,6 +20,7 @@ from fleetgauge_core.kafka.errors import (
     KafkaUnavailableError,
 )
 from fleetgauge_core.kafka.kafka_python_admin import connected_admin_client
+from fleetgauge_core.kafka.own_resources import find_error_reason
 from fleetgauge_core.metadata import BrokerRegistration
 
 
@@ -47,7 +48,7 @@ def read_broker_registry(access: ClusterAccess, timeout_ms: int = 4000) -> Broke
         authentication_error = find_authentication_error(reachable)
         if authentication_error:
             raise KafkaSecurityError(authentication_error, AUTHENTICATION_FAILED) from error
-        raise KafkaUnavailableError(f"{access.bootstrap}: {error}") from error
+        raise KafkaUnavailableError(f"{access.bootstrap}: {error}", find_error_reason(error)) from error
 
 
 def select_reachable_bootstrap(access: ClusterAccess) -> ClusterAccess:

@@ -9,6 +9,7 @@ from fleetgauge_core.fleet import ClusterAccess
 from fleetgauge_core.kafka import client_settings
 from fleetgauge_core.kafka.credentials import build_librdkafka_settings
 from fleetgauge_core.kafka.errors import error_code
+from fleetgauge_core.kafka.own_resources import explain_creation_errors
 from fleetgauge_core.runtime.uptime import uptime_ns
 
 #: Errors that explain a failed bootstrap better than its time-out.
@@ -36,7 +37,8 @@ def measure_cold_bootstrap(access: ClusterAccess, topic: str, timeout_s: float) 
         | {"client.id": "fleetgauge-bootstrap", "error_cb": errors.append}
     )
     started_ns = uptime_ns()
-    client = AdminClient(settings)
+    with explain_creation_errors(access):
+        client = AdminClient(settings)
     try:
         client.list_topics(topic, timeout=timeout_s)
     except KafkaException as error:

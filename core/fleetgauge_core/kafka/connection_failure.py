@@ -108,6 +108,9 @@ def is_own_resource_error(error: BaseException) -> bool:
     """
     if isinstance(error, MemoryError) or getattr(error, "errno", None) in _OWN_ERRORS:
         return True
+    if isinstance(error, RuntimeError):
+        # The only thing that tells it from other errors of this class.
+        return "can't start new thread" in str(error)
     is_definite = isinstance(error, ConnectionError | TimeoutError | ssl.SSLError)
     return isinstance(error, OSError) and not is_definite and not _can_open_files()
 

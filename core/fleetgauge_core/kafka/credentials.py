@@ -23,6 +23,7 @@ from fleetgauge_core.fleet import (
     load_tls_context,
 )
 from fleetgauge_core.kafka.errors import CredentialsUnreadableError
+from fleetgauge_core.kafka.own_resources import find_error_reason
 
 _TOKEN_TIMEOUT_S = 4.0
 _FORM_HEADERS = {"Content-Type": "application/x-www-form-urlencoded"}
@@ -77,12 +78,14 @@ def _translate_errors(access: ClusterAccess) -> Iterator[None]:
     try:
         yield
     except SecretError as error:
-        raise CredentialsUnreadableError(f"{access.bootstrap}: {error}") from error
+        reason = find_error_reason(error.__cause__)
+        raise CredentialsUnreadableError(f"{access.bootstrap}: {error}", reason) from error
     except OSError as error:
         if access.security.tls is None:
             raise
-        reason = explain_tls_error(access.security.tls, error)
-        raise CredentialsUnreadableError(f"{access.bootstrap}: TLS cannot be set up: {reason}") from error
+        message = f"TLS cannot be set up: {explain_tls_error(access.security.tls, error)}"
+        reason = find_error_reason(error)
+        raise CredentialsUnreadableError(f"{access.bootstrap}: {message}", reason) from error
 
 
 def _librdkafka_tls(tls: Tls | None) -> dict[str, Any]:

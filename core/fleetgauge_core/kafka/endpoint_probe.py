@@ -6,6 +6,8 @@ fails over between the addresses of a cluster; a probe tests one, so that a fail
 """
 
 import asyncio
+import selectors
+import socket
 import ssl
 import struct
 from collections.abc import Iterable, Iterator, Sequence
@@ -85,7 +87,25 @@ def parse_bootstrap(bootstrap: str) -> tuple[str, ...]:
 def probe_endpoints(addresses: Iterable[str], tls: ssl.SSLContext | None) -> dict[str, EndpointProbeResult]:
     """Probe all addresses at once and wait; return the result by HOST:PORT after at most 2.5 s."""
     distinct = tuple(dict.fromkeys(addresses))
-    return dict(zip(distinct, asyncio.run(_probe_addresses(distinct, tls)), strict=True))
+    try:
+        _ensure_loop_can_open()
+        with asyncio.Runner() as runner:
+            results = runner.run(_probe_addresses(distinct, tls))
+    except OSError as error:
+        if not is_own_resource_error(error):
+            raise
+        return dict.fromkeys(distinct, ConnectionFailure.OWN_RESOURCES)
+    return dict(zip(distinct, results, strict=True))
+
+
+def _ensure_loop_can_open() -> None:
+    """Open and close the files of an event loop, because one that cannot open them prints a traceback.
+
+    Raises: OSError.
+    """
+    with selectors.DefaultSelector():
+        for end in socket.socketpair():
+            end.close()
 
 
 async def _probe_addresses(addresses: Sequence[str], tls: ssl.SSLContext | None) -> list[EndpointProbeResult]:

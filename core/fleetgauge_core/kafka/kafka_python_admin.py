@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 from kafka import KafkaAdminClient
@@ -11,6 +11,7 @@ from kafka.net.compat import KafkaNetClient
 from fleetgauge_core.fleet import ClusterAccess
 from fleetgauge_core.kafka.credentials import build_kafka_python_arguments
 from fleetgauge_core.kafka.errors import KafkaRequestRejectedError, KafkaUnavailableError
+from fleetgauge_core.kafka.own_resources import explain_creation_errors
 
 #: Connections attempted before the first request; a few suffice, even with hundreds of brokers.
 _CONNECTION_ATTEMPTS = 5
@@ -44,21 +45,25 @@ def connected_admin_client(
         return network_clients[0]
 
     try:
-        admin = KafkaAdminClient(
-            bootstrap_servers=access.bootstrap.split(","),
-            client_id=client_id,
-            request_timeout_ms=request_timeout_ms,
-            bootstrap_timeout_ms=bootstrap_timeout_ms,
-            reconnect_backoff_max_ms=500,
-            # Requests to all brokers go to those in the client's metadata, which must include restarted ones.
-            metadata_max_age_ms=_METADATA_MAX_AGE_MS,
-            kafka_client=create_network_client,
-            **identity,
-        )
+        with explain_creation_errors(access):
+            admin = KafkaAdminClient(
+                bootstrap_servers=access.bootstrap.split(","),
+                client_id=client_id,
+                request_timeout_ms=request_timeout_ms,
+                bootstrap_timeout_ms=bootstrap_timeout_ms,
+                reconnect_backoff_max_ms=500,
+                # Requests to all brokers go to those in the client's metadata, which must include restarted
+                # ones.
+                metadata_max_age_ms=_METADATA_MAX_AGE_MS,
+                kafka_client=create_network_client,
+                **identity,
+            )
         yield admin, network_clients[0]
     finally:
         for network_client in network_clients:
-            network_client.close()
+            # Without a thread, of which the error above tells, there is none to wait for.
+            with suppress(RuntimeError):
+                network_client.close()
 
 
 def retry_with_longer_timeouts(request: Callable[[int], T]) -> T:

@@ -21,6 +21,7 @@ from fleetgauge_core.fleet import ClusterAccess
 from fleetgauge_core.kafka import client_settings
 from fleetgauge_core.kafka.credentials import build_librdkafka_settings
 from fleetgauge_core.kafka.errors import error_code
+from fleetgauge_core.kafka.own_resources import explain_creation_errors
 from fleetgauge_core.runtime.uptime import uptime_ns
 
 _log = logging.getLogger("fleetgauge.seat")
@@ -116,7 +117,9 @@ class LeaderElection:
 
     def start(self) -> None:
         """Join the group. Raises: KafkaUnavailableError if secrets cannot be read."""
-        self._consumer = Consumer(self._settings | build_librdkafka_settings(self._access))
+        settings = self._settings | build_librdkafka_settings(self._access)
+        with explain_creation_errors(self._access):
+            self._consumer = Consumer(settings)
         self._consumer.subscribe(
             [self._partition.topic],
             on_assign=self._on_assign,

@@ -11,6 +11,7 @@ from fleetgauge_core.fleet import ClusterAccess
 from fleetgauge_core.kafka import client_settings
 from fleetgauge_core.kafka.credentials import build_librdkafka_settings, ensure_credentials_readable
 from fleetgauge_core.kafka.errors import KafkaUnavailableError, translate_librdkafka_errors
+from fleetgauge_core.kafka.own_resources import explain_creation_errors
 
 T = TypeVar("T")
 
@@ -19,11 +20,14 @@ _GRACE_S = 1
 
 
 def create_admin_client(access: ClusterAccess, client_id: str) -> AdminClient:
-    """Return a client. Raises: KafkaUnavailableError if a secret or a certificate cannot be read."""
+    """Return a client.
+
+    Raises: KafkaUnavailableError if a secret or a certificate cannot be read, or the host has no resources.
+    """
     ensure_credentials_readable(access)
-    return AdminClient(
-        client_settings.CONNECTION | build_librdkafka_settings(access) | {"client.id": client_id}
-    )
+    settings = client_settings.CONNECTION | build_librdkafka_settings(access) | {"client.id": client_id}
+    with explain_creation_errors(access):
+        return AdminClient(settings)
 
 
 def wait_for_future(future: "Future[T]", access: ClusterAccess, timeout_s: float) -> T:

@@ -15,6 +15,7 @@ from fleetgauge_core.fleet import ClusterAccess
 from fleetgauge_core.kafka import client_settings
 from fleetgauge_core.kafka.credentials import build_librdkafka_settings
 from fleetgauge_core.kafka.errors import error_code
+from fleetgauge_core.kafka.own_resources import explain_creation_errors
 from fleetgauge_core.kafka.throttle_event import report_throttling
 from fleetgauge_core.runtime.uptime import uptime_ns
 
@@ -68,9 +69,11 @@ class ProbeProducer:
         """Create the producer. Raises: KafkaUnavailableError if secrets cannot be read."""
         handlers: dict[str, Any] = {"throttle_cb": partial(report_throttling, self._on_throttled)}
         handlers |= {"stats_cb": self._report_leaders} if self._on_leaders else {"statistics.interval.ms": 0}
-        self._producer = Producer(self._settings | build_librdkafka_settings(self._access) | handlers)
-        self._thread = threading.Thread(target=self._poll, name="probe-deliveries", daemon=True)
-        self._thread.start()
+        settings = self._settings | build_librdkafka_settings(self._access) | handlers
+        with explain_creation_errors(self._access):
+            self._producer = Producer(settings)
+            self._thread = threading.Thread(target=self._poll, name="probe-deliveries", daemon=True)
+            self._thread.start()
 
     def send(self, partition: int, payload: bytes, report: _ProbeReport) -> None:
         """Queue a probe. A probe that cannot be queued is reported as failed; no exception is raised."""
@@ -145,9 +148,11 @@ class RecordProducer:
 
     def start(self) -> None:
         """Create the producer. Raises: KafkaUnavailableError if secrets cannot be read."""
-        self._producer = Producer(self._settings | build_librdkafka_settings(self._access))
-        self._thread = threading.Thread(target=self._poll, name="record-deliveries", daemon=True)
-        self._thread.start()
+        settings = self._settings | build_librdkafka_settings(self._access)
+        with explain_creation_errors(self._access):
+            self._producer = Producer(settings)
+            self._thread = threading.Thread(target=self._poll, name="record-deliveries", daemon=True)
+            self._thread.start()
 
     def send(self, topic: str, key: str, value: bytes) -> None:
         """Queue a record; it counts as failed if it cannot be queued, and no exception is raised.
@@ -209,7 +214,9 @@ class _PolledProducer:
 
     def start(self) -> None:
         """Create the producer. Raises: KafkaUnavailableError if secrets cannot be read."""
-        self._producer = Producer(self._settings | build_librdkafka_settings(self._access))
+        settings = self._settings | build_librdkafka_settings(self._access)
+        with explain_creation_errors(self._access):
+            self._producer = Producer(settings)
 
     def poll(self, timeout_s: float) -> None:
         """Deliver reports; wait ``timeout_s`` at most for the first."""

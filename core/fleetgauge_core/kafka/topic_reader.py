@@ -23,6 +23,7 @@ from fleetgauge_core.fleet import ClusterAccess
 from fleetgauge_core.kafka import client_settings
 from fleetgauge_core.kafka.credentials import build_librdkafka_settings
 from fleetgauge_core.kafka.errors import KafkaUnavailableError, error_code, translate_librdkafka_errors
+from fleetgauge_core.kafka.own_resources import explain_creation_errors
 from fleetgauge_core.kafka.throttle_event import report_throttling
 
 _log = logging.getLogger("fleetgauge.kafka")
@@ -72,7 +73,9 @@ class TopicReader:
         self._assignments: SimpleQueue[list[TopicPartition] | None] = SimpleQueue()
         """What the polling thread has to assign; None drops all assignments."""
         self._assigned: dict[int, TopicPartition] = {}
-        self._consumer = Consumer(self._settings | build_librdkafka_settings(self._access))
+        settings = self._settings | build_librdkafka_settings(self._access)
+        with explain_creation_errors(self._access):
+            self._consumer = Consumer(settings)
 
     def assign(self, partitions: Iterable[int], from_beginning: bool = False) -> None:
         """Add partitions at the next poll; they are read from their end unless ``from_beginning``."""
@@ -221,7 +224,9 @@ def read_record_range(
         | client_settings.PROBE_CONSUMER
         | {"enable.partition.eof": True, "auto.offset.reset": "error", "client.id": client_id}
     )
-    consumer = Consumer(settings | build_librdkafka_settings(access))
+    settings |= build_librdkafka_settings(access)
+    with explain_creation_errors(access):
+        consumer = Consumer(settings)
     try:
         consumer.assign([TopicPartition(topic, partition, offsets.start)])
         next_offset = offsets.start

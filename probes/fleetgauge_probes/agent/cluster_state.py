@@ -11,6 +11,7 @@ from fleetgauge_core.contract import Leg
 from fleetgauge_core.contract.failure_codes import (
     AUTHENTICATION,
     NOT_RECEIVED,
+    OWN_RESOURCES,
     AgentFault,
     find_agent_fault,
 )
@@ -209,6 +210,8 @@ class ClusterState:
                     faults.setdefault(failure.fault, set()).add(failure.code)
         if self.logins.is_invalid:
             faults.setdefault(AgentFault.CREDENTIALS, set()).add(AUTHENTICATION)
+        if self.unreachable_reason == ConnectionFailure.OWN_RESOURCES.value:
+            faults.setdefault(AgentFault.HOST, set()).add(OWN_RESOURCES)
         if self.topic_fault:
             faults.setdefault(self.topic_fault, set())
         return faults

@@ -1,10 +1,7 @@
 import errno
-import os
-import resource
 import socket
 import ssl
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 import pytest
 
@@ -15,19 +12,7 @@ from fleetgauge_core.kafka.connection_failure import (
     classify_response_error,
     is_own_resource_error,
 )
-
-
-@contextmanager
-def no_file_left() -> Iterator[None]:
-    """Let this process open no more files until the block is left."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    lowest_free = os.open(os.devnull, os.O_RDONLY)
-    os.close(lowest_free)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (lowest_free, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+from tests.unit.core.kafka.exhausted_host import no_file_left
 
 
 @pytest.mark.parametrize("failure", list(ConnectionFailure))
@@ -63,6 +48,7 @@ def test_the_stored_codes_do_not_change() -> None:
         OSError(errno.EADDRNOTAVAIL, "Cannot assign requested address"),
         OSError(errno.ENOBUFS, "No buffer space available"),
         OSError(errno.EAGAIN, "can't start new thread"),
+        RuntimeError("can't start new thread"),
         MemoryError(),
         socket.gaierror(socket.EAI_MEMORY, "Memory allocation failure"),
     ],
@@ -82,6 +68,7 @@ def test_a_host_without_resources_is_not_the_broker(error: BaseException) -> Non
         socket.gaierror(socket.EAI_NONAME, "Name or service not known"),
         ssl.SSLError(1, "[SSL: WRONG_VERSION_NUMBER] wrong version number"),
         UnicodeError("label empty"),
+        RuntimeError("dictionary changed size during iteration"),
     ],
 )
 def test_a_failed_connection_of_a_host_with_resources_is_not_the_hosts(error: BaseException) -> None:

@@ -56,6 +56,13 @@ def tally(bench: ClusterBench, broker_id: int, leg: Leg) -> MinuteTally:
     return tracker.tally_minute(0)
 
 
+def test_a_host_on_which_no_broker_can_be_listed_is_reported(bench: ClusterBench) -> None:
+    bench.state.unreachable_reason = "own_resources"
+    assert bench.state.list_agent_faults() == {AgentFault.HOST: {"OWN_RESOURCES"}}
+    bench.state.unreachable_reason = "no_answer"
+    assert bench.state.list_agent_faults() == {}
+
+
 # What every broker refuses ------------------------------------------------------
 
 
