@@ -3,6 +3,7 @@
 import asyncio
 import io
 import json
+import logging
 import re
 import socket
 import time
@@ -27,6 +28,8 @@ from fleetgauge_core.runtime.cli import InputError, ListenAddress
 from fleetgauge_core.runtime.console import console
 from fleetgauge_core.runtime.open_connections import BACKLOG, OpenConnections, start_server
 from fleetgauge_core.runtime.part_status import PartStatus
+
+_log = logging.getLogger("fleetgauge.vitals")
 
 #: A connection is closed when it has not been answered for this long.
 _TIMEOUT_S = 10
@@ -200,8 +203,15 @@ class _Connection(asyncio.Protocol):
             return
         self._received += data
         if _END_OF_HEADERS.search(self._received) or len(self._received) > _MAX_REQUEST_BYTES:
+            self._respond()
+
+    def _respond(self) -> None:
+        try:
             self._transport.write(_Response(self._health, self._received).render())
-            self._transport.close()
+        except Exception:
+            # A metric that cannot be read must not leave the client waiting.
+            _log.exception("a health request failed")
+        self._transport.close()
 
 
 class _Response(BaseHTTPRequestHandler):

@@ -5,12 +5,12 @@ import sys
 import threading
 from contextlib import ExitStack
 from dataclasses import dataclass
-from http.client import HTTPConnection, HTTPResponse
+from http.client import HTTPConnection, HTTPResponse, RemoteDisconnected
 from pathlib import Path
 from typing import Any
 
 import pytest
-from prometheus_client import Counter
+from prometheus_client import Counter, Gauge
 
 from fleetgauge_core import __version__
 from fleetgauge_core.runtime.cli import InputError, ListenAddress
@@ -119,6 +119,21 @@ def test_silent_disconnecting_and_malformed_clients_delay_nobody_and_log_nothing
                 client.sendall(request)
         assert _get_json(at, "/livez")[0] == 200
     assert capfd.readouterr() == ("", "")
+
+
+def test_a_metric_that_cannot_be_read_is_logged_and_keeps_nobody_waiting(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def fail() -> float:
+        raise RuntimeError("no such counter")
+
+    health = ProcessHealth("probe", 60)
+    Gauge("broken", "A gauge that cannot be read.", registry=health.registry).set_function(fail)
+    with health.serve(FREE_PORT) as at:
+        with pytest.raises(RemoteDisconnected):
+            _get(at, "/metrics")
+        assert _get_json(at, "/livez")[0] == 200
+    assert "a health request failed" in caplog.text
 
 
 def test_silent_connections_take_no_thread() -> None:
