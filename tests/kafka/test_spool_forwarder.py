@@ -12,6 +12,7 @@ import pytest
 
 from fleetgauge_core.contract import PROBE_MINUTE
 from fleetgauge_core.fleet import Telemetry
+from fleetgauge_core.kafka import keep_telemetry_topics
 from fleetgauge_local.fleet import LocalFleet
 from fleetgauge_probes.agent.spool import Spool
 from fleetgauge_probes.agent.spool_forwarder import SpoolForwarder
@@ -36,7 +37,8 @@ class Forwarding(logging.Handler):
         self.forwarder = self._create_forwarder()
 
     def _create_forwarder(self) -> SpoolForwarder:
-        return SpoolForwarder(self.telemetry, self.spool, self._count)
+        topics = keep_telemetry_topics(self.telemetry)
+        return SpoolForwarder(self.telemetry, self.spool, self._count, topics)
 
     def _count(self, outcome: str, records: int) -> None:
         with self._changed:

@@ -87,12 +87,6 @@ class ClusterAdmin:
                 for partition in client_partitions
             }
 
-    def list_broker_ids(self) -> tuple[int, ...]:
-        """Return the IDs of the live brokers, in ascending order; fenced brokers are not among them."""
-        with translate_librdkafka_errors(self._access.bootstrap):
-            metadata = self._client.list_topics(timeout=self._timeout_s)
-        return tuple(sorted(metadata.brokers))
-
     def create_topic(self, spec: TopicSpec) -> bool:
         """Create a topic; return False if it exists already."""
         placement: dict[str, Any] = (

@@ -1,12 +1,18 @@
-"""Keeps Fleetgauge's own topics: creates those that are missing and corrects their settings."""
+"""Keeps Fleetgauge's own topics: creates those that are missing and corrects their settings.
+
+Brokers are counted only to create a topic, or to judge one that has few replicas. Those that are restarting
+count too, because a topic keeps the replicas with which it was created.
+"""
 
 import logging
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
-from threading import Event
+from threading import Event, Lock
 
 from fleetgauge_core.fleet import ClusterAccess
+from fleetgauge_core.kafka.broker_registry import read_broker_registry
 from fleetgauge_core.kafka.cluster_admin import ClusterAdmin, TopicMetadata, TopicSpec
 from fleetgauge_core.kafka.errors import KafkaRequestRejectedError, KafkaUnavailableError
 from fleetgauge_core.metadata import SettingDifference, find_differences
@@ -17,12 +23,15 @@ _log = logging.getLogger("fleetgauge.kafka")
 _INTERVAL_S = 5.0
 #: Two processes with different fleet files must not alter a setting back and forth all the time.
 _CORRECT_AGAIN_AFTER_S = 60.0
+_COUNT_AGAIN_AFTER_S = 600.0
+#: More brokers than any topic has replicas.
+_MANY_BROKERS = 1000
 
 
 class TopicKeeper:
-    """Keeps the topics of one cluster that ``build_specs`` returns for a number of live brokers.
+    """Keeps the topics of one cluster that ``build_specs`` returns for a number of brokers.
 
-    What the cluster rejects is logged once, with the topic and the setting. For use by a single thread.
+    What the cluster rejects is logged once, with the topic and the setting. May be used by any thread.
     """
 
     def __init__(
@@ -39,7 +48,11 @@ class TopicKeeper:
         self._elapsed_s = elapsed_s
         self._corrected_s: dict[tuple[str, str], float] = {}
         """When each setting was last corrected, by topic ID and setting."""
+        self._brokers = 0
+        """How many there were when a topic with few replicas was last judged."""
+        self._count_at_s = 0.0
         self._logged: set[str] = set()
+        self._lock = Lock()
         self._file_versions: tuple[object, ...] | None = None
 
     def ensure(self) -> None:
@@ -47,12 +60,16 @@ class TopicKeeper:
 
         A setting that the cluster refuses to change is no error.
         """
+        with self._lock:
+            self._ensure_all()
+
+    def _ensure_all(self) -> None:
         # A secret or a certificate may be replaced while the process runs.
         if (file_versions := tuple(self._access.file_versions())) != self._file_versions:
             self._admin.start()
             self._file_versions = file_versions
         rejection: KafkaRequestRejectedError | None = None
-        for spec in self._build_specs(len(self._admin.list_broker_ids())):
+        for spec in self._build_specs(_MANY_BROKERS):
             try:
                 self._ensure_topic(spec)
             except KafkaRequestRejectedError as error:
@@ -72,9 +89,35 @@ class TopicKeeper:
     def _ensure_topic(self, spec: TopicSpec) -> None:
         topic = self._admin.describe_topic(spec.name)
         if topic is None:
-            self._create(spec)
+            self._create(self._limit_replicas(spec, self._count_brokers()))
         else:
             self._correct(spec, topic)
+            self._check_replicas(spec, topic)
+
+    def _count_brokers(self) -> int:
+        """Return how many brokers are registered, restarting ones included."""
+        return len(read_broker_registry(self._access).brokers)
+
+    def _limit_replicas(self, spec: TopicSpec, brokers: int) -> TopicSpec:
+        """Return the specification of the same topic in a cluster of so many brokers."""
+        return next(limited for limited in self._build_specs(brokers) if limited.name == spec.name)
+
+    def _check_replicas(self, spec: TopicSpec, topic: TopicMetadata) -> None:
+        """Log if the topic has fewer replicas than it would be created with now."""
+        fewest = min((len(partition.replicas) for partition in topic.partitions.values()), default=0)
+        if fewest >= spec.replication_factor:
+            return
+        if self._elapsed_s() >= self._count_at_s:
+            self._count_at_s = self._elapsed_s() + _COUNT_AGAIN_AFTER_S
+            # Unknown for a while, then: the topics themselves are kept all the same.
+            with suppress(KafkaUnavailableError):
+                self._brokers = self._count_brokers()
+        wanted = self._limit_replicas(spec, self._brokers).replication_factor
+        if fewest < wanted:
+            self._log_once(
+                f"topic {spec.name} has replication factor {fewest} instead of {wanted}: add replicas with"
+                " kafka-reassign-partitions"
+            )
 
     def _create(self, spec: TopicSpec) -> None:
         try:

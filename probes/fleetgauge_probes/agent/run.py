@@ -72,13 +72,14 @@ def run_agent(
             cluster, agent, uuid4(), clock, pauses, record_sequences, read_demotions, report_change
         )
 
-    forwarder = SpoolForwarder(telemetry, spool, metrics.count_records)
+    topics = keep_telemetry_topics(telemetry)
+    forwarder = SpoolForwarder(telemetry, spool, metrics.count_records, topics)
     publisher = ReportPublisher(PulseProducer(telemetry), forwarder, metrics)
     publisher.start()
     stop_heartbeat, stop_keeping = threading.Event(), threading.Event()
     _start_daemon("heartbeat", lambda: _record_heartbeats(pauses, stop_heartbeat))
     # A telemetry topic that is deleted is created again; until then the spool keeps the records.
-    _start_daemon("telemetry-topics", lambda: keep_telemetry_topics(telemetry).run(stop_keeping))
+    _start_daemon("telemetry-topics", lambda: topics.run(stop_keeping))
     fleet_probe = FleetProbe(create_probe)
     connections = _start_daemon(
         "connections", lambda: asyncio.run(_measure_connections(fleet_probe, shutdown))

@@ -13,7 +13,7 @@ from functools import partial
 
 from fleetgauge_core.contract import ProbeMinute
 from fleetgauge_core.fleet import Telemetry
-from fleetgauge_core.kafka import KafkaUnavailableError, SpoolProducer, keep_telemetry_topics
+from fleetgauge_core.kafka import KafkaUnavailableError, SpoolProducer, TopicKeeper
 from fleetgauge_probes.agent.spool import Spool, SpoolError
 
 _log = logging.getLogger("fleetgauge.records")
@@ -62,10 +62,11 @@ class SpoolForwarder:
         telemetry: Telemetry,
         spool: Spool,
         count_records: Callable[[str, int], None],
+        topics: TopicKeeper,
     ) -> None:
-        """Prepare to forward from an open spool."""
+        """Prepare to forward from an open spool; ``topics`` keeps the telemetry topics."""
         self._telemetry = telemetry
-        self._topics = keep_telemetry_topics(telemetry)
+        self._topics = topics
         self._spool = spool
         self._count_records = count_records
         self._unwritten: list[ProbeMinute] = []

@@ -132,5 +132,4 @@ def specify_probe_topic(registry: BrokerRegistry, retired: Set[int]) -> Sequence
 
 def specify_record_topics(registry: BrokerRegistry, telemetry: Telemetry) -> Sequence[TopicSpec]:
     """Return the telemetry topics as the first process to start would create them now."""
-    live_brokers = sum(not broker.fenced for broker in registry.brokers.values())
-    return build_telemetry_topic_specs(telemetry, live_brokers)
+    return build_telemetry_topic_specs(telemetry, len(registry.brokers))

@@ -7,6 +7,7 @@ import pytest
 
 from fleetgauge_core.fleet import ClusterAccess
 from fleetgauge_core.kafka import (
+    BrokerRegistry,
     KafkaRequestRejectedError,
     TopicKeeper,
     TopicMetadata,
@@ -14,32 +15,41 @@ from fleetgauge_core.kafka import (
     build_log_topic_spec,
     topic_keeper,
 )
-from fleetgauge_core.metadata import PartitionMetadata
+from fleetgauge_core.metadata import BrokerRegistration, PartitionMetadata
 
 SPEC = build_log_topic_spec("records", 1, 3_600_000, brokers=1)
 
 
 @dataclass
 class SimulatedAdmin:
-    """A cluster of one broker; ``forbidden`` are settings that it refuses."""
+    """A cluster of which broker 1 is live; ``forbidden`` are settings that it refuses."""
 
     topics: dict[str, dict[str, str]] = field(default_factory=dict)
     forbidden: frozenset[str] = frozenset()
     changes: list[str] = field(default_factory=list)
+    created: list[TopicSpec] = field(default_factory=list)
+    brokers: tuple[int, ...] = (1,)
+    counts: int = 0
 
     def start(self) -> None:
         pass
-
-    def list_broker_ids(self) -> tuple[int, ...]:
-        return (1,)
 
     def describe_topic(self, name: str) -> TopicMetadata | None:
         partition = PartitionMetadata(1, (1,), frozenset({1}))
         return TopicMetadata(f"id of {name}", {0: partition}) if name in self.topics else None
 
+    def read_registry(self, _: ClusterAccess) -> BrokerRegistry:
+        self.counts += 1
+        brokers = {
+            broker_id: BrokerRegistration(broker_id, "kafka", 9092, None, fenced=broker_id > 1)
+            for broker_id in self.brokers
+        }
+        return BrokerRegistry("uuid", brokers)
+
     def create_topic(self, spec: TopicSpec) -> bool:
         if self.forbidden & spec.settings.keys():
             raise KafkaRequestRejectedError("POLICY_VIOLATION: not here")
+        self.created.append(spec)
         self.topics[spec.name] = {"cleanup.policy": "compact", "segment.ms": "1"} | dict(spec.settings)
         return True
 
@@ -53,13 +63,18 @@ class SimulatedAdmin:
         self.topics[name][key] = value
 
 
+def build_specs(brokers: int) -> tuple[TopicSpec, ...]:
+    return (build_log_topic_spec("records", 1, 3_600_000, brokers),)
+
+
 class Keeping:
     """A keeper with a clock that the test sets."""
 
     def __init__(self, admin: SimulatedAdmin, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(topic_keeper, "ClusterAdmin", lambda *_: admin)
+        monkeypatch.setattr(topic_keeper, "read_broker_registry", admin.read_registry)
         self.now_s = 0.0
-        self.keeper = TopicKeeper(ClusterAccess("kafka:9092"), lambda _: (SPEC,), 1, lambda: self.now_s)
+        self.keeper = TopicKeeper(ClusterAccess("kafka:9092"), build_specs, 1, lambda: self.now_s)
 
 
 def test_a_setting_is_corrected_at_most_once_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,6 +85,35 @@ def test_a_setting_is_corrected_at_most_once_a_minute(monkeypatch: pytest.Monkey
         admin.topics["records"]["retention.ms"] = "1"
         keeping.keeper.ensure()
     assert admin.changes == ["retention.ms", "retention.ms"]
+
+
+def test_a_topic_is_created_with_the_replicas_of_brokers_that_restart(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    admin = SimulatedAdmin(brokers=(1, 2, 3))
+    Keeping(admin, monkeypatch).keeper.ensure()
+    (created,) = admin.created
+    assert (created.replication_factor, created.settings["min.insync.replicas"]) == (3, "2")
+
+
+def test_brokers_are_counted_rarely_and_too_few_replicas_are_named_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    admin = SimulatedAdmin({"records": dict(SPEC.settings)}, brokers=(1, 2))
+    keeping = Keeping(admin, monkeypatch)
+    for keeping.now_s in range(0, 1200, 5):
+        keeping.keeper.ensure()
+    assert admin.counts == 2
+    assert [message for message in caplog.messages if "replication factor" in message] == [
+        "topic records has replication factor 1 instead of 2: add replicas with kafka-reassign-partitions"
+    ]
+
+
+def test_a_topic_that_has_a_replica_on_each_of_few_brokers_is_right(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    Keeping(SimulatedAdmin({"records": dict(SPEC.settings)}), monkeypatch).keeper.ensure()
+    assert caplog.messages == []
 
 
 def test_a_topic_is_created_without_settings_of_which_the_cluster_refuses_one(
@@ -91,6 +135,7 @@ def test_a_topic_that_may_not_be_created_does_not_keep_others_from_being_correct
 ) -> None:
     admin = SimulatedAdmin({"records": {"cleanup.policy": "compact"}})
     monkeypatch.setattr(topic_keeper, "ClusterAdmin", lambda *_: admin)
+    monkeypatch.setattr(topic_keeper, "read_broker_registry", admin.read_registry)
     absent = build_log_topic_spec("absent", 1, 1000, brokers=1)
     keeper = TopicKeeper(ClusterAccess("kafka:9092"), lambda _: (absent, SPEC))
 

@@ -72,11 +72,11 @@ def test_without_registered_brokers_there_is_no_probe_topic_to_create() -> None:
     assert specify_probe_topic(BrokerRegistry("uuid", {}), frozenset()) == []
 
 
-def test_record_topics_have_as_many_replicas_as_live_brokers_permit() -> None:
+def test_record_topics_have_as_many_replicas_as_registered_brokers_permit() -> None:
     telemetry = Telemetry(bootstrap="t:1")
     assert {spec.replication_factor for spec in specify_record_topics(REGISTRY, telemetry)} == {3}
     mostly_fenced = BrokerRegistry("uuid", {broker_id: REGISTRY.brokers[broker_id] for broker_id in (1, 4)})
-    assert {spec.replication_factor for spec in specify_record_topics(mostly_fenced, telemetry)} == {1}
+    assert {spec.replication_factor for spec in specify_record_topics(mostly_fenced, telemetry)} == {2}
 
 
 @pytest.fixture
