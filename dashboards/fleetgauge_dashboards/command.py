@@ -62,7 +62,7 @@ def serve_dashboards(
         if as_json:
             print_json({"url": url})
 
-    serve(create_application, listener, workers, announce, list(filter(is_address, site.proxies)))
+    serve(create_application, listener, workers, announce, sorted(site.proxies))
 
 
 def _describe_site(
@@ -84,6 +84,9 @@ def _describe_site(
             f"--path {path}: not a path for the pages; it begins with a slash, has only letters, digits and "
             "._~- between slashes, and is none of the pages' own, such as /alerts"
         )
+    for proxy in proxies:
+        if not is_address(proxy):
+            raise InputError(f"--proxy {proxy}: not an IP address; repeat the option for several proxies")
     for name in allowed_hosts:
         if parse_host(name) is None or parse_host(name) != name.lower().removesuffix("."):
             raise InputError(f"--allow-host {name}: not a host name; give a name alone, such as ops.example")

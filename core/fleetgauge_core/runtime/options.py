@@ -33,7 +33,8 @@ class PathParam(click.Path):
         """Return the path, or fail with a usage error."""
         path = _expand(self, str(value), param, ctx)
         super().convert(path, param, ctx)
-        if self._is_written and not os.access(path.parent, os.W_OK | os.X_OK):
+        # A file that exists is written in place, as /dev/stdout is.
+        if self._is_written and not path.exists() and not os.access(path.parent, os.W_OK | os.X_OK):
             self.fail(f"{path.parent} is no folder that this user can write to", param, ctx)
         return path
 

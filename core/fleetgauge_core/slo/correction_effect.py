@@ -88,8 +88,8 @@ def _find_covering(
         for other in others
         if other.applies_to(cluster_id, fleet.segments[cluster_id])
         and other.broker_id in (None, correction.broker_id)
-        # One that ends does not exclude all that one without an end does.
-        and (ends is not None or last_end(other) is None)
+        # One that ends earlier does not exclude what comes after the compared part.
+        and (hi == ends or _ends_later(other, ends))
         for starts, until in _list_minutes(other, fleet.zone, correction.starts, hi)
     ]
     covering: set[str] = set()
@@ -102,6 +102,12 @@ def _find_covering(
         if covered_until < until:
             return set()
     return covering
+
+
+def _ends_later(correction: Correction, ends: datetime | None) -> bool:
+    """Return whether a correction lasts until ``ends`` at least, which is None for no end."""
+    last = last_end(correction)
+    return last is None or (ends is not None and last >= ends)
 
 
 def _list_minutes(

@@ -22,8 +22,8 @@ class ClusterWeekRows:
     """The table rows about one week of a cluster.
 
     ``revisions`` ascend and are never empty; ``minutes`` are silver's, ``evidence`` the samples kept at
-    closing; ``corrections`` have every scope and include withdrawn ones; ``unmeasured_brokers`` are the rows
-    of silver/broker_minutes that are not measured on the client leg.
+    closing; ``corrections`` have every scope and include withdrawn ones; ``unmeasured_brokers`` have minute
+    and failures of silver/broker_minutes that are not measured on the client leg.
     """
 
     cluster_id: str
@@ -79,10 +79,17 @@ class ClusterWeekReader:
         return self._rows(tables.BROKER_MINUTES, where, files)
 
     def unmeasured_brokers(self, span: Span) -> list[Row]:
-        """Return the rows of silver/broker_minutes that are not measured on the client leg, in no order."""
+        """Return minute and failures of silver/broker_minutes not measured on the client leg, in no order.
+
+        Of brokers with the same codes in a minute there is one row: a week of them may be a million rows.
+        """
         is_unmeasured = (column("leg") == Leg.CLIENT.value) & ~column("measured")
         where, files = minute_filter(self._cluster_id, span), minute_files(self._cluster_id, span)
-        return self._rows(tables.BROKER_MINUTES, where & is_unmeasured, files)
+        read = read_once(
+            self._lake, tables.BROKER_MINUTES, where & is_unmeasured, ("minute", "failures"), files
+        )
+        rows = (row for batch in read.to_batches() for row in batch.to_pylist())
+        return list({(row["minute"], tuple(dict(row["failures"] or ()))): row for row in rows}.values())
 
     def evidence(self, week: date) -> list[Row]:
         """Return the rows of gold/evidence: samples of the minutes that decided the week when it closed."""

@@ -46,6 +46,10 @@ def test_the_help_contains_an_example() -> None:
             "--lake cannot be combined with several --config files",
         ),
         *(
+            (["--lake", "x", "--proxy", proxy], f"--proxy {proxy}: not an IP address")
+            for proxy in ("ingress.svc", "10.0.0.0/8", "10.0.0.1:8080", "")
+        ),
+        *(
             (["--lake", "x", "--allow-host", name], f"--allow-host {name}: not a host name")
             for name in ("https://ops.example", "ops.example:80", "ops.example/", "*.example", "")
         ),

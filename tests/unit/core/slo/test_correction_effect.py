@@ -75,6 +75,11 @@ def test_minutes_before_since_and_after_until_do_not_count(starts: datetime, cou
         (replace(ONCE, broker_id=3), [replace(ONCE, broker_id=3)], "old0"),
         (EU, [ONCE, replace(ONCE, cluster_id="search")], "old0, old1"),
         (DAILY, [DAILY], "old0"),
+        (
+            replace(DAILY, recurs_until=TEN + 800 * DAY),
+            [replace(DAILY, recurs_until=TEN + 800 * DAY)],
+            "old0",
+        ),
         (replace(DAILY, recurs="weekly"), [DAILY], "old0"),
         (replace(DAILY, recurs_until=TEN + 9 * DAY), [replace(ONCE, ends=TEN + 99 * DAY)], "old0"),
     ],
@@ -96,6 +101,7 @@ def test_a_correction_of_minutes_that_are_excluded_already_names_the_others(
         (EU, [ONCE]),
         (DAILY, [replace(DAILY, recurs="weekly")]),
         (DAILY, [replace(DAILY, recurs_until=TEN + 4_000 * DAY)]),
+        (replace(DAILY, recurs_until=TEN + 1_700 * DAY), [replace(DAILY, recurs_until=TEN + 800 * DAY)]),
         # At the same time in UTC, but not by the clock of the fleet's zone after 29 March.
         (DAILY, [replace(ONCE, starts=TEN + n * DAY, ends=TEN + n * DAY + HOUR) for n in range(40)]),
     ],
