@@ -320,6 +320,14 @@ def test_a_fault_ends_on_a_leg_on_which_nothing_is_due(bench: ClusterBench, is_r
     assert bench.state.trackers[BrokerLeg(2, Leg.LEADER)].present_fault is None
 
 
+def test_a_leg_of_a_broker_that_is_gone_shows_no_fault(bench: ClusterBench) -> None:
+    failure = ProbeFailure(FORBIDDEN, AgentFault.RIGHTS)
+    bench.state.trackers[BrokerLeg(2, Leg.CLIENT)].record_fault(bench.now_ns, failure)
+    assert bench.state.list_agent_faults() == {AgentFault.RIGHTS: {FORBIDDEN}}
+    del bench.state.homes[2]
+    assert bench.state.list_agent_faults() == {}
+
+
 def test_a_fault_is_logged_when_it_begins_and_when_it_has_ended(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     log = AgentFaultLog("orders")
