@@ -1,20 +1,22 @@
 """An agent and a watch whose topics are all deleted while they run."""
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Thread
 
+import yaml
 from confluent_kafka.admin import AdminClient
 
-from fleetgauge_core.fleet import Fleet, Telemetry
 from fleetgauge_core.kafka import ClusterAdmin
 from fleetgauge_core.runtime.health_server import ProcessHealth
 from fleetgauge_core.runtime.shutdown import ShutdownFlag
 from fleetgauge_local.fleet import LocalFleet
 from fleetgauge_operations.watch.controller import WatchController
 from fleetgauge_operations.watch.metrics import WatchMetrics
+from fleetgauge_operations.watch.watched_fleet import WatchedFleet
 from fleetgauge_probes.agent.topic_plan import TOPIC
 from tests.exposition import samples_of
 from tests.kafka.agents import Agent, build_fleet, has_successful_probes
@@ -28,10 +30,12 @@ CHANGES = "fleetgauge_topic_changes_total"
 
 
 @contextmanager
-def running_watch(fleet: Fleet, telemetry: Telemetry) -> Iterator[ProcessHealth]:
+def running_watch(config: Path) -> Iterator[ProcessHealth]:
     health, shutdown = ProcessHealth("watch", 60), ShutdownFlag()
+    watched = WatchedFleet(config, health.parts, time.monotonic)
+    telemetry = watched.load()
     watch = WatchController(
-        fleet, telemetry, lambda: datetime.now(UTC), lambda _: None, health, WatchMetrics(health.registry)
+        watched, telemetry, lambda: datetime.now(UTC), lambda _: None, health, WatchMetrics(health.registry)
     )
     thread = Thread(target=watch.run, args=(shutdown,))
     thread.start()
@@ -71,17 +75,18 @@ def test_an_agent_and_a_watch_go_on_when_all_their_topics_are_deleted(
     admin = ClusterAdmin(telemetry.access)
     admin.start()
     with Receiver().listening() as receiver:
-        watched = Fleet.model_validate(
-            {
-                "clusters": [{"id": "orders", "bootstrap": "nobody:1"}],
-                "notifiers": [{"kind": "webhook", "url": receiver.url}],
-                "lake": str(tmp_path / "no-lake"),
-            }
-        )
-        with agent.running(), running_watch(watched, telemetry) as watch:
+        watched = {
+            "clusters": [{"id": "orders", "bootstrap": "nobody:1"}],
+            "notifiers": [{"kind": "webhook", "url": receiver.url}],
+            "lake": str(tmp_path / "no-lake"),
+            "telemetry": telemetry.model_dump(mode="json", exclude_defaults=True),
+        }
+        config = tmp_path / "fleet.yaml"
+        config.write_text(yaml.safe_dump(watched))
+        with agent.running(), running_watch(config) as watch:
             assert has_successful_probes(telemetry, "orders", BROKERS)
             wait_until(lambda: is_leader(watch) and read_pulse_time(watch) > 0, DEADLINE_S, "a pulse")
-            (state,) = read_values(telemetry.access, state_topic)
+            *_, state = read_values(telemetry.access, state_topic)
 
             deleted_at = datetime.now(UTC)
             delete_topics(local_fleet.bootstrap("orders"), TOPIC)

@@ -42,6 +42,7 @@ from fleetgauge_operations.mitigation.plan.demotion import ReplicaOrder
 from fleetgauge_operations.recovery.tracers.tracer_loop import TracerLoop
 from fleetgauge_operations.watch.controller import WatchController
 from fleetgauge_operations.watch.metrics import WatchMetrics
+from fleetgauge_operations.watch.watched_fleet import WatchedFleet
 from tests.kafka.acls import AclRight, remove_all_rights
 from tests.kafka.strict import (
     CLIENT,
@@ -108,8 +109,10 @@ def run_watch(strict: LocalFleet) -> Iterator[Watch]:
     agent = RecordProducer(super_user.access, "agent")
     agent.start()
     watch, shutdown = Watch(fleet, super_user, agent), ShutdownFlag()
+    watched = WatchedFleet(strict.fleet_file, watch.health.parts, time.monotonic)
+    watched.load()
     controller = WatchController(
-        fleet,
+        watched,
         fleet.telemetry,
         lambda: datetime.now(UTC),
         watch.findings.append,
