@@ -189,14 +189,14 @@ def test_an_unmanaged_topic_is_not_changed_and_the_needed_changes_are_logged(
 
 def test_settings_that_somebody_else_gave_the_topic_are_corrected(local_fleet: LocalFleet) -> None:
     topic = ProbeTopic(local_fleet.bootstrap("orders"))
-    topic.reconcile(Reconciler(topic.admin))
+    topic.reconcile(Reconciler(topic.admin, uptime_ns))
     wait_until(lambda: bool(topic.partitions), RECONCILED_WITHIN_S, "the topic")
     # A compacted topic rejects every probe, because probes have no key.
     topic.admin.set_topic_setting(TOPIC, "cleanup.policy", "compact")
     topic.admin.set_topic_setting(TOPIC, "retention.ms", "604800000")
 
     def are_corrected() -> bool:
-        topic.reconcile(Reconciler(topic.admin))
+        topic.reconcile(Reconciler(topic.admin, uptime_ns))
         settings = topic.admin.read_topic_settings(TOPIC)
         return (settings["cleanup.policy"], settings["retention.ms"]) == ("delete", "3600000")
 
