@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 import psutil
 
+from fleetgauge_core.runtime.shutdown import ShutdownFlag
 from fleetgauge_local.demo import RunningDemo, run_for, running_demo
 from fleetgauge_local.ports import find_free_ports
 from tests.chaos.hang_brokers import log_progress
@@ -47,7 +48,11 @@ def main(after_s: float, over_s: float) -> None:
     with (
         tempfile.TemporaryDirectory() as folder,
         running_demo(
-            Path(folder), find_free_ports(1, random.Random())[0], log_progress, time.monotonic()
+            Path(folder),
+            find_free_ports(1, random.Random())[0],
+            log_progress,
+            time.monotonic(),
+            ShutdownFlag(),
         ) as running,
     ):
         run_for(after_s, running, lambda _: None, "warming up")

@@ -13,6 +13,7 @@ import click
 
 from fleetgauge_core.contract import HealthEvent
 from fleetgauge_core.kafka import TopicReader
+from fleetgauge_core.runtime.shutdown import ShutdownFlag
 from fleetgauge_local.demo import RunningDemo, running_demo
 from fleetgauge_local.ports import find_free_ports
 
@@ -82,7 +83,11 @@ def main(seconds: float) -> None:
     with (
         tempfile.TemporaryDirectory() as folder,
         running_demo(
-            Path(folder), find_free_ports(1, random.Random())[0], log_progress, time.monotonic()
+            Path(folder),
+            find_free_ports(1, random.Random())[0],
+            log_progress,
+            time.monotonic(),
+            ShutdownFlag(),
         ) as running,
     ):
         events = HealthEventReader(running)

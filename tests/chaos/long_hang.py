@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from fleetgauge_core.runtime.shutdown import ShutdownFlag
 from fleetgauge_local.demo import run_for, running_demo, wait_until_caught_up
 from fleetgauge_local.ports import find_free_ports
 from tests.chaos.hang_brokers import log_progress
@@ -22,7 +23,7 @@ from tests.oracle.evaluate_run import main as evaluate
 @click.option("--hang", "seconds", default=180.0, show_default=True)
 def main(folder: Path, seconds: float) -> None:
     with running_demo(
-        folder, find_free_ports(1, random.Random())[0], log_progress, time.monotonic()
+        folder, find_free_ports(1, random.Random())[0], log_progress, time.monotonic(), ShutdownFlag()
     ) as running:
         run_for(90, running, lambda _: None, "healthy")
         fault = running.local.fault("hang", "payments", 2, for_s=seconds)
