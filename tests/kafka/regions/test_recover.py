@@ -475,6 +475,7 @@ def test_a_tracer_that_returns_to_its_source_is_reported_as_a_loop(
         tracing.stop()
 
 
+@pytest.mark.thorough
 def test_tracers_go_on_after_their_topic_was_deleted_at_its_source_and_at_its_destination(
     regions: LocalFleet, tmp_path: Path
 ) -> None:
