@@ -56,7 +56,7 @@ class RequestOrigin:
         return (
             self.protocol == "HTTP/1.0"
             or any(name in self.headers for name in _PROXY_HEADERS)
-            or any(name.lower().startswith("x-forwarded-") for name in self.headers.keys())  # noqa: SIM118
+            or any(name.lower().startswith("x-forwarded-") for name, _ in self.headers)
         )
 
 

@@ -19,7 +19,7 @@ THREADS = 8
 _FIRST_REQUEST_TIMEOUT_S = 60
 
 
-class EventLoopWorker(ASGIWorker):  # type: ignore[misc]
+class EventLoopWorker(ASGIWorker):  # type: ignore[misc]  # gunicorn has no types
     """A gunicorn worker for a WSGI application."""
 
     connections: OpenConnections
@@ -43,7 +43,7 @@ class EventLoopWorker(ASGIWorker):  # type: ignore[misc]
         await self._shutdown()
 
 
-class _Connection(ASGIProtocol):  # type: ignore[misc]
+class _Connection(ASGIProtocol):  # type: ignore[misc]  # gunicorn has no types
     """A connection, which is closed if it sends no request."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:

@@ -265,7 +265,9 @@ def test_a_recovery_with_the_printed_permissions_reads_both_sides_and_moves_offs
     assert groups.read_committed_offsets(["billing"])["billing"][partition].offset == 0
     assert admin.read_topic_setting(partition.topic, "cleanup.policy") == "delete"
     groups.stop()
-    loop = TracerLoop(fleet, fleet.recovery.tracers, "run", lambda: round(time.time() * 1000))  # type: ignore[arg-type]
+    tracers = fleet.recovery.tracers
+    assert tracers is not None
+    loop = TracerLoop(fleet, tracers, "run", lambda: round(time.time() * 1000))
     loop.start()
     try:
         wait_until(lambda: bool(loop.take_report().acks), DEADLINE_S, "an acknowledged tracer")

@@ -157,8 +157,10 @@ class VantageFaults:
 
     def restrict_to(self, vantages: Set[str]) -> "VantageFaults":
         """Return the faults of these vantages only: a restored vantage may never send a pulse again."""
-        known = self.faulty_vantages.union(self.agent_faults, (path[0] for path in self.contradicted_paths))
-        if known <= vantages:
+        with_faults = self.faulty_vantages.union(
+            self.agent_faults, (path[0] for path in self.contradicted_paths)
+        )
+        if with_faults <= vantages:
             return self
         paths = frozenset(path for path in self.contradicted_paths if path[0] in vantages)
         reports = {vantage: report for vantage, report in self.agent_faults.items() if vantage in vantages}

@@ -8,7 +8,15 @@ from pydantic import Field, field_validator, model_validator
 
 from fleetgauge_core.fleet.field_types import URL_PATTERN, Identifier
 from fleetgauge_core.fleet.frozen_model import FrozenModel
-from fleetgauge_core.fleet.security import FleetFilePath, Secret, TextOrSecret, Tls
+from fleetgauge_core.fleet.security import (
+    CaFile,
+    CertificateFile,
+    KeyFile,
+    KeyPassword,
+    Secret,
+    TextOrSecret,
+    Tls,
+)
 
 _ADDRESS_KEYS = frozenset({"kind", "url", "url_from", "routing_key"})
 _LOGIN_KEYS = frozenset({"basic_auth", "bearer", "headers"})
@@ -92,22 +100,10 @@ class Notifier(FrozenModel):
         description="Further headers of every request by name; a secret value is a reference.",
         examples=[{"X-Scope-OrgID": "sre", "X-Api-Key": {"env": "RECEIVER_KEY"}}],
     )
-    ca: FleetFilePath | None = Field(
-        default=None,
-        description="PEM file with the trusted certificate authorities, instead of those of the system.",
-        examples=["tls/authorities.pem"],
-    )
-    certificate: FleetFilePath | None = Field(
-        default=None,
-        description="PEM file with the client certificate and its intermediate certificates (mTLS).",
-        examples=["tls/fleetgauge.pem"],
-    )
-    key: FleetFilePath | None = Field(
-        default=None,
-        description="PEM file with the private key of the client certificate (PKCS #8).",
-        examples=["tls/fleetgauge.key"],
-    )
-    key_password: Secret | None = Field(default=None, description="Password of the private key.")
+    ca: CaFile = None
+    certificate: CertificateFile = None
+    key: KeyFile = None
+    key_password: KeyPassword = None
     burn_in: bool = Field(
         default=False,
         description="Trial mode: findings that would page have severity burn-in instead, which pages nobody.",

@@ -98,25 +98,37 @@ TextOrSecret = Annotated[
 ]
 
 
+CaFile = Annotated[
+    FleetFilePath | None,
+    Field(
+        description="PEM file with the trusted certificate authorities, instead of those of the system.",
+        examples=["tls/authorities.pem"],
+    ),
+]
+CertificateFile = Annotated[
+    FleetFilePath | None,
+    Field(
+        description="PEM file with the client certificate and its intermediate certificates (mTLS).",
+        examples=["tls/fleetgauge.pem"],
+    ),
+]
+KeyFile = Annotated[
+    FleetFilePath | None,
+    Field(
+        description="PEM file with the private key of the client certificate (PKCS #8).",
+        examples=["tls/fleetgauge.key"],
+    ),
+]
+KeyPassword = Annotated[Secret | None, Field(description="Password of the private key.")]
+
+
 class Tls(FrozenModel):
     """TLS settings of a connection; `{}` trusts the certificate authorities of the system."""
 
-    ca: FleetFilePath | None = Field(
-        default=None,
-        description="PEM file with the trusted certificate authorities, instead of those of the system.",
-        examples=["tls/authorities.pem"],
-    )
-    certificate: FleetFilePath | None = Field(
-        default=None,
-        description="PEM file with the client certificate and its intermediate certificates (mTLS).",
-        examples=["tls/fleetgauge.pem"],
-    )
-    key: FleetFilePath | None = Field(
-        default=None,
-        description="PEM file with the private key of the client certificate (PKCS #8).",
-        examples=["tls/fleetgauge.key"],
-    )
-    key_password: Secret | None = Field(default=None, description="Password of the private key.")
+    ca: CaFile = None
+    certificate: CertificateFile = None
+    key: KeyFile = None
+    key_password: KeyPassword = None
 
     @model_validator(mode="after")
     def _check_certificate_and_key(self) -> Self:

@@ -19,10 +19,10 @@ from fleetgauge_core.kafka.cluster_admin import ClusterAdmin, TopicMetadata
 from fleetgauge_core.kafka.errors import KafkaUnavailableError
 from fleetgauge_core.kafka.topic_reader import ConsumerRecord, TopicReader
 from fleetgauge_core.metadata import (
-    KnownTopic,
     PresentTopic,
     TopicChange,
     TopicChangeKind,
+    TopicSnapshot,
     find_topic_changes,
 )
 
@@ -44,7 +44,7 @@ class FollowedReader(TopicReader):
         topic: str,
         client_id: str,
         report: ReportChange,
-        earlier: KnownTopic | None = None,
+        earlier: TopicSnapshot | None = None,
         on_error: Callable[[int, str], None] | None = None,
         on_throttled: Callable[[int, float], None] | None = None,
     ) -> None:
@@ -54,7 +54,7 @@ class FollowedReader(TopicReader):
         self._settings |= {"auto.offset.reset": "error"}
         self._report = report
         self._lock = Lock()
-        self._known = earlier
+        self._snapshot = earlier
         """The topic at the last check; positions are those of the reader before. None before the first."""
         self._partitions: set[int] = set()
         """Partitions that were assigned since the topic was created."""
@@ -92,10 +92,12 @@ class FollowedReader(TopicReader):
                     self._ends[partition.partition] = bounds[1]
 
     def _handle_error(self, message: Message, error: KafkaError) -> None:
-        super()._handle_error(message, error)
         if error.code() == KafkaError._AUTO_OFFSET_RESET:
+            # The next check reads on, and reports what was lost.
             with self._lock:
                 self._outside.add(message.partition() or 0)
+        else:
+            super()._handle_error(message, error)
 
     def _change_assignment(self, partitions: list[TopicPartition] | None) -> None:
         super()._change_assignment(partitions)
@@ -128,42 +130,44 @@ class FollowedReader(TopicReader):
             return
         with self._lock:
             outside, ends = frozenset(self._outside), dict(self._ends)
-        known = self._look_up_known(topic.topic_id if topic else None)
+        earlier = self._take_snapshot(topic.topic_id if topic else None)
         present = None if topic is None else PresentTopic(topic.topic_id, frozenset(topic.partitions))
-        if present and present.topic_id == known.topic_id and outside:
+        if present and present.topic_id == earlier.topic_id and outside:
             bounds = admin.read_log_bounds(self._topic, outside & present.partitions)
             present = replace(present, bounds=bounds)
-        changes = find_topic_changes(known, present)
+        changes = find_topic_changes(earlier, present)
         for change in changes:
             self._apply(change)
             self._report(change)
         if present and not changes:
             # A broker that had not caught up refused a position that is in the log.
-            self._resume({partition: known.positions[partition] for partition in present.bounds})
+            self._resume({partition: earlier.positions[partition] for partition in present.bounds})
         # Noted while the topic was the same: after a change the ends may be those of another log.
-        self._known = KnownTopic(present.topic_id, ends=ends) if present else replace(known, is_deleted=True)
+        self._snapshot = (
+            TopicSnapshot(present.topic_id, ends=ends) if present else replace(earlier, is_deleted=True)
+        )
 
-    def _look_up_known(self, topic_id: str | None) -> KnownTopic:
+    def _take_snapshot(self, topic_id: str | None) -> TopicSnapshot:
         """Return what is known of the topic, with the present positions if it was the same until now.
 
         The first topic, here with ``topic_id``, is the one of which the caller assigned partitions.
         """
-        known = self._known or KnownTopic(topic_id)
-        is_same = known.topic_id == topic_id
+        earlier = self._snapshot or TopicSnapshot(topic_id)
+        is_same = earlier.topic_id == topic_id
         with self._lock:
             assigned = frozenset(self._partitions)
-            if known.is_deleted and not (is_same and assigned):
-                return known
-            if known.positions and not is_same:
-                return known
-            return replace(known, partitions=assigned, positions=dict(self._positions), is_deleted=False)
+            if earlier.is_deleted and not (is_same and assigned):
+                return earlier
+            if earlier.positions and not is_same:
+                return earlier
+            return replace(earlier, partitions=assigned, positions=dict(self._positions), is_deleted=False)
 
-    def known(self) -> KnownTopic | None:
+    def snapshot(self) -> TopicSnapshot | None:
         """Return the topic as of the last check with the present positions, for a reader that follows."""
         with self._lock:
-            if self._known is None or self._known.is_deleted:
-                return self._known
-            return replace(self._known, positions=dict(self._positions))
+            if self._snapshot is None or self._snapshot.is_deleted:
+                return self._snapshot
+            return replace(self._snapshot, positions=dict(self._positions))
 
     def _apply(self, change: TopicChange) -> None:
         if change.kind in (TopicChangeKind.DELETED, TopicChangeKind.RECREATED):
@@ -180,7 +184,7 @@ class FollowedReader(TopicReader):
 
 
 class TopicFollower(Protocol):
-    """Whoever has to know what the cluster says of a topic."""
+    """A user of a topic that has to be told when the topic changes."""
 
     @property
     def topic(self) -> str:

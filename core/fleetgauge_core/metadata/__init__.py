@@ -7,12 +7,12 @@ from fleetgauge_core.metadata.cluster_metadata import (
     TopicPartition,
 )
 from fleetgauge_core.metadata.topic_changes import (
-    KnownTopic,
     LogBounds,
     OffsetGap,
     PresentTopic,
     TopicChange,
     TopicChangeKind,
+    TopicSnapshot,
     describe_change,
     find_topic_changes,
 )
@@ -29,7 +29,6 @@ __all__ = [
     "MIN_IN_SYNC",
     "BrokerRegistration",
     "ClusterMetadata",
-    "KnownTopic",
     "LogBounds",
     "OffsetGap",
     "PartitionMetadata",
@@ -38,6 +37,7 @@ __all__ = [
     "TopicChange",
     "TopicChangeKind",
     "TopicPartition",
+    "TopicSnapshot",
     "build_log_settings",
     "build_state_settings",
     "compute_min_in_sync",

@@ -51,7 +51,7 @@ class OffsetGap(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class KnownTopic:
+class TopicSnapshot:
     """What a reader knew of a topic; ``topic_id`` is None if it never existed, or its ID is not known.
 
     ``positions`` are the offsets that are read next, of the partitions that have a position; ``ends`` are the
@@ -96,18 +96,18 @@ class TopicChange:
         return sum(span.length for span in self.lost)
 
 
-def find_topic_changes(known: KnownTopic, present: PresentTopic | None) -> tuple[TopicChange, ...]:
+def find_topic_changes(earlier: TopicSnapshot, present: PresentTopic | None) -> tuple[TopicChange, ...]:
     """Return the changes; ``present`` is None while the topic does not exist.
 
     The first topic that a reader sees is no change.
     """
     if present is None:
-        return () if known.topic_id is None or known.is_deleted else (_delete(known),)
-    if known.topic_id != present.topic_id:
-        return (_recreate(known, present),)
-    if known.is_deleted:
-        return (_return(known),)
-    changes = (_add_partitions(known, present), _expire(known, present), _truncate(known, present))
+        return () if earlier.topic_id is None or earlier.is_deleted else (_delete(earlier),)
+    if earlier.topic_id != present.topic_id:
+        return (_recreate(earlier, present),)
+    if earlier.is_deleted:
+        return (_return(earlier),)
+    changes = (_add_partitions(earlier, present), _expire(earlier, present), _truncate(earlier, present))
     return tuple(change for change in changes if change)
 
 
@@ -130,35 +130,35 @@ _WORDS = {
 }
 
 
-def _delete(known: KnownTopic) -> TopicChange:
-    return TopicChange(TopicChangeKind.DELETED, None, lost=_find_unread(known), is_exact=False)
+def _delete(earlier: TopicSnapshot) -> TopicChange:
+    return TopicChange(TopicChangeKind.DELETED, None, lost=_find_unread(earlier), is_exact=False)
 
 
-def _recreate(known: KnownTopic, present: PresentTopic) -> TopicChange:
+def _recreate(earlier: TopicSnapshot, present: PresentTopic) -> TopicChange:
     resume = dict.fromkeys(sorted(present.partitions), 0)
-    lost = _find_unread(known)
+    lost = _find_unread(earlier)
     return TopicChange(TopicChangeKind.RECREATED, present.topic_id, resume, lost, is_exact=False)
 
 
-def _return(known: KnownTopic) -> TopicChange:
+def _return(earlier: TopicSnapshot) -> TopicChange:
     # No topic gets the ID of another one, so brokers that had no metadata yet called it unknown. A partition
     # without a position was to be read from its end.
     resume = {
-        partition: known.positions.get(partition, known.ends.get(partition, 0))
-        for partition in sorted(known.partitions)
+        partition: earlier.positions.get(partition, earlier.ends.get(partition, 0))
+        for partition in sorted(earlier.partitions)
     }
-    return TopicChange(TopicChangeKind.RETURNED, known.topic_id, resume)
+    return TopicChange(TopicChangeKind.RETURNED, earlier.topic_id, resume)
 
 
-def _add_partitions(known: KnownTopic, present: PresentTopic) -> TopicChange | None:
-    added = dict.fromkeys(sorted(present.partitions - known.partitions), 0)
+def _add_partitions(earlier: TopicSnapshot, present: PresentTopic) -> TopicChange | None:
+    added = dict.fromkeys(sorted(present.partitions - earlier.partitions), 0)
     return TopicChange(TopicChangeKind.PARTITIONS_ADDED, present.topic_id, added) if added else None
 
 
-def _expire(known: KnownTopic, present: PresentTopic) -> TopicChange | None:
+def _expire(earlier: TopicSnapshot, present: PresentTopic) -> TopicChange | None:
     # A partition without a position was to be read from its end, so nothing of it was lost.
     spans = [
-        OffsetGap(partition, known.positions.get(partition, -1), bounds.start)
+        OffsetGap(partition, earlier.positions.get(partition, -1), bounds.start)
         for partition, bounds in present.bounds.items()
     ]
     resume = {span.partition: span.end for span in spans if span.length > 0}
@@ -166,10 +166,10 @@ def _expire(known: KnownTopic, present: PresentTopic) -> TopicChange | None:
     return TopicChange(TopicChangeKind.EXPIRED, present.topic_id, resume, lost) if resume else None
 
 
-def _truncate(known: KnownTopic, present: PresentTopic) -> TopicChange | None:
+def _truncate(earlier: TopicSnapshot, present: PresentTopic) -> TopicChange | None:
     resume = {
         partition: present.bounds[partition].end
-        for partition, position in known.positions.items()
+        for partition, position in earlier.positions.items()
         if partition in present.bounds and present.bounds[partition].end < position
     }
     # What was written between the truncation and now, at offsets that had been read, is skipped: how much
@@ -178,13 +178,13 @@ def _truncate(known: KnownTopic, present: PresentTopic) -> TopicChange | None:
     return change if resume else None
 
 
-def _find_unread(known: KnownTopic) -> tuple[OffsetGap, ...]:
-    if known.topic_id is None or known.is_deleted:
+def _find_unread(earlier: TopicSnapshot) -> tuple[OffsetGap, ...]:
+    if earlier.topic_id is None or earlier.is_deleted:
         # What was unread when the topic was deleted was lost then.
         return ()
     return _select_spans(
-        OffsetGap(partition, position, known.ends.get(partition, position))
-        for partition, position in known.positions.items()
+        OffsetGap(partition, position, earlier.ends.get(partition, position))
+        for partition, position in earlier.positions.items()
     )
 
 

@@ -194,7 +194,7 @@ class _Connection(asyncio.Protocol):
         self._connections.add(transport)
         self._timer = asyncio.get_running_loop().call_later(_TIMEOUT_S, transport.abort)
 
-    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 (its signature)
+    def connection_lost(self, _error: Exception | None) -> None:
         self._timer.cancel()
         self._connections.remove(self._transport)
 

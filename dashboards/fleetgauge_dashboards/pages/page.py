@@ -170,10 +170,9 @@ def register(
     def respond(
         pathname: str,
         search: str,
-        tick: int | None,  # noqa: ARG001 (ticks and retries only trigger the callback)
-        retry: int | None,  # noqa: ARG001
         scheme: str | None,
         last_render: _RenderState | None,
+        **_triggers: int | None,
     ) -> dict[str, Any]:
         view = parse_requested_view(pathname, search)
         no_updates: dict[str, Any] = dict.fromkeys([*outputs, *frame], no_update)

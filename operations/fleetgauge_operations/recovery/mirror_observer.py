@@ -9,10 +9,10 @@ from typing import Protocol
 from fleetgauge_core.fleet import Fleet, Mirror
 from fleetgauge_core.kafka import ReportTopicChange, TopicIdentity, TopicOffsets, TopicReader
 from fleetgauge_core.metadata import (
-    KnownTopic,
     LogBounds,
     PresentTopic,
     TopicPartition,
+    TopicSnapshot,
     find_topic_changes,
 )
 from fleetgauge_operations.recovery.offsets.checkpoint import TopicIds
@@ -65,7 +65,7 @@ class MirrorObserver:
         self._progress = progress
         self._now_ms = now_ms
         self._report = partial(report_topic_change, mirror.syncs_cluster, mirror.syncs_topic)
-        self._known: KnownTopic | None = None
+        self._snapshot: TopicSnapshot | None = None
         """The topic of syncs at the last look, without the position; None before the first."""
         self._reading: tuple[str, TopicReader] | None = None
         self._next_offset = 0
@@ -157,28 +157,29 @@ class MirrorObserver:
     def _follow_log(self, reader: TopicReader) -> int:
         """Go on where the log is, if it does not have the next offset any more; return the log's end."""
         bounds = LogBounds(*reader.read_offset_bounds([_PARTITION])[_PARTITION])
-        topic_id = self._known.topic_id if self._known else None
+        topic_id = self._snapshot.topic_id if self._snapshot else None
         if topic_id:
             partitions = frozenset({_PARTITION})
-            known = KnownTopic(topic_id, partitions, {_PARTITION: self._next_offset})
-            for change in find_topic_changes(known, PresentTopic(topic_id, partitions, {_PARTITION: bounds})):
+            earlier = TopicSnapshot(topic_id, partitions, {_PARTITION: self._next_offset})
+            present = PresentTopic(topic_id, partitions, {_PARTITION: bounds})
+            for change in find_topic_changes(earlier, present):
                 self._next_offset = change.resume[_PARTITION]
                 reader.assign_from({_PARTITION: self._next_offset})
                 self._report(change)
-            self._known = replace(known, positions={}, ends={_PARTITION: bounds.end})
+            self._snapshot = replace(earlier, positions={}, ends={_PARTITION: bounds.end})
         return bounds.end
 
     def _follow_identity(self, topic_id: str | None) -> None:
         """Report that the topic of syncs was deleted or recreated since the last look."""
-        known = self._known
-        if known and known.topic_id != topic_id:
+        earlier = self._snapshot
+        if earlier and earlier.topic_id != topic_id:
             if self._reading:
-                known = replace(known, positions={_PARTITION: self._next_offset})
-            present = PresentTopic(topic_id, known.partitions) if topic_id else None
-            for change in find_topic_changes(known, present):
+                earlier = replace(earlier, positions={_PARTITION: self._next_offset})
+            present = PresentTopic(topic_id, earlier.partitions) if topic_id else None
+            for change in find_topic_changes(earlier, present):
                 self._report(change)
-        if known is None or known.topic_id != topic_id:
-            self._known = KnownTopic(topic_id, frozenset({_PARTITION})) if known or topic_id else None
+        if earlier is None or earlier.topic_id != topic_id:
+            self._snapshot = TopicSnapshot(topic_id, frozenset({_PARTITION})) if earlier or topic_id else None
 
     def _open_reader(self) -> TopicReader | None:
         """Return a reader of offset syncs, or None before the topic exists.

@@ -246,8 +246,8 @@ class _TopicMemory:
         """Return a reader that takes the place of the earlier leadership's reader of the same topic."""
         earlier = self._readers.get(topic)
         report = partial(self._reporter.report, "telemetry", topic)
-        known = earlier.known() if earlier else None
-        self._readers[topic] = FollowedReader(self._access, topic, "fleetgauge-watch", report, known)
+        snapshot = earlier.snapshot() if earlier else None
+        self._readers[topic] = FollowedReader(self._access, topic, "fleetgauge-watch", report, snapshot)
         return self._readers[topic]
 
     def mark_end_of_leadership(self) -> None:

@@ -177,7 +177,7 @@ class StateStore:
 
     @property
     def followers(self) -> tuple[TopicFollower, ...]:
-        """Whoever has to know when one of the two topics is deleted and created again."""
+        """The followers to be told when one of the two topics is deleted and created again."""
         topics = self._telemetry.topics
         return (
             self._event_reader,

@@ -130,7 +130,8 @@ def run_stream(
 
 def _silence_query_log(spark: SparkSession) -> None:
     """Keep Spark from logging the stack trace of a query's error, which is raised here too."""
-    log4j: Any = spark._jvm.org.apache.logging.log4j  # type: ignore[union-attr]
+    jvm: Any = spark._jvm
+    log4j = jvm.org.apache.logging.log4j
     log4j.core.config.Configurator.setLevel(_QUERY_LOGGER, log4j.Level.OFF)
 
 

@@ -1,11 +1,11 @@
 """The topics of a stream: a new generation for a topic that was recreated, and the records that were lost."""
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -13,13 +13,13 @@ from pyspark.sql import functions as F
 from fleetgauge_core.fleet import Telemetry
 from fleetgauge_core.kafka import KafkaUnavailableError, TopicOffsets, keep_telemetry_topics
 from fleetgauge_core.metadata import (
-    KnownTopic,
     LogBounds,
     OffsetGap,
     PresentTopic,
     TopicChange,
     TopicChangeKind,
     TopicPartition,
+    TopicSnapshot,
     find_topic_changes,
 )
 from fleetgauge_pipelines.io.stream_checkpoint import (
@@ -36,6 +36,9 @@ _LOOK_TIMEOUT_S = 60.0
 _RETRY_S = 1.0
 #: The ID of a topic of which an older version stored no ID, and which is not the one it read.
 _UNKNOWN_ID = "unknown"
+
+
+Result = TypeVar("Result")
 
 
 class TopicsChangedError(Exception):
@@ -94,7 +97,7 @@ class StreamTopics:
 
         Raises: KafkaUnavailableError.
         """
-        present = self._wait_for_topics()
+        present = _retry_look(self._create_and_describe)
         stored = self._checkpoint.read_generation()
         generation = stored or StreamGeneration(0, {name: topic.topic_id for name, topic in present.items()})
         positions = self._checkpoint.read_positions(generation)
@@ -170,33 +173,17 @@ class StreamTopics:
         )
 
     def _read_ids(self) -> dict[str, str]:
-        deadline_s = time.monotonic() + _LOOK_TIMEOUT_S
-        while True:
-            try:
-                topics = self._offsets.describe_topics(self._names)
-            except KafkaUnavailableError:
-                if time.monotonic() > deadline_s:
-                    raise
-                time.sleep(_RETRY_S)
-            else:
-                return {name: topic.topic_id for name, topic in topics.items()}
+        topics = _retry_look(lambda: self._offsets.describe_topics(self._names))
+        return {name: topic.topic_id for name, topic in topics.items()}
 
-    def _wait_for_topics(self) -> dict[str, PresentTopic]:
-        """Return all topics, once they exist and their partitions have leaders."""
-        deadline_s = time.monotonic() + _LOOK_TIMEOUT_S
-        while True:
-            try:
-                # A topic that is being deleted can only be created afterwards.
-                self._keeper.ensure()
-                present = self._describe()
-                if unreadable := find_unreadable_topics(self._names, present):
-                    raise KafkaUnavailableError("; ".join(unreadable))
-            except KafkaUnavailableError:
-                if time.monotonic() > deadline_s:
-                    raise
-                time.sleep(_RETRY_S)
-            else:
-                return present
+    def _create_and_describe(self) -> dict[str, PresentTopic]:
+        """Return all topics. Raises: KafkaUnavailableError unless all exist and have leaders."""
+        # A topic that is being deleted can only be created afterwards.
+        self._keeper.ensure()
+        present = self._describe()
+        if unreadable := find_unreadable_topics(self._names, present):
+            raise KafkaUnavailableError("; ".join(unreadable))
+        return present
 
     def _describe(self) -> dict[str, PresentTopic]:
         """Return the existing topics with the bounds of all partitions. Raises: KafkaUnavailableError."""
@@ -222,6 +209,21 @@ class StreamTopics:
         }
 
 
+def _retry_look(look: Callable[[], Result]) -> Result:
+    """Repeat a look at the topics until it succeeds. Raises: KafkaUnavailableError after a minute.
+
+    A shutdown waits for it, as for a batch: the deadline of processes that write the lake is longer.
+    """
+    deadline_s = time.monotonic() + _LOOK_TIMEOUT_S
+    while True:
+        try:
+            return look()
+        except KafkaUnavailableError:
+            if time.monotonic() > deadline_s:
+                raise
+            time.sleep(_RETRY_S)
+
+
 def plan_generation(
     generation: StreamGeneration,
     positions: TopicOffsetMap,
@@ -234,7 +236,7 @@ def plan_generation(
     """
     number = generation.number + 1
     known = {
-        name: KnownTopic(
+        name: TopicSnapshot(
             generation.topic_ids.get(name),
             frozenset(positions.get(name, {})),
             positions.get(name, {}),

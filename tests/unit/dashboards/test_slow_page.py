@@ -62,7 +62,7 @@ def test_a_read_that_outlasts_the_minute_is_asked_for_until_it_is_shown(
 
     def respond() -> dict[str, Any]:
         with Flask("slow").test_request_context():
-            return app.respond("/", "", None, None, "light", None)
+            return app.respond("/", "", "light", None, tick=1, retry=None)
 
     pending = respond()
     assert "The lake answers slowly" in visible_text(pending["notice"])

@@ -132,7 +132,11 @@ def test_a_reader_in_the_place_of_one_whose_topic_had_gone_keeps_its_own_positio
 ) -> None:
     following.check(None, None)
     reader = FollowedReader(
-        ClusterAccess("kafka:9092"), "records", "follower", following.changes.append, following.reader.known()
+        ClusterAccess("kafka:9092"),
+        "records",
+        "follower",
+        following.changes.append,
+        following.reader.snapshot(),
     )
     following.reader = reader
     reader.start()

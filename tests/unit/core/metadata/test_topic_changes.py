@@ -6,18 +6,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fleetgauge_core.metadata import (
-    KnownTopic,
     LogBounds,
     OffsetGap,
     PresentTopic,
     TopicChange,
     TopicChangeKind,
+    TopicSnapshot,
     describe_change,
     find_topic_changes,
 )
 
 BOTH = frozenset({0, 1})
-READ = KnownTopic("a", BOTH, {0: 10, 1: 5}, {0: 12, 1: 5})
+READ = TopicSnapshot("a", BOTH, {0: 10, 1: 5}, {0: 12, 1: 5})
 
 
 def present(
@@ -31,7 +31,7 @@ def present(
 
 def test_an_unchanged_topic_has_no_change() -> None:
     assert find_topic_changes(READ, present(p0=(3, 12), p1=(5, 5))) == ()
-    assert find_topic_changes(KnownTopic(None), None) == ()
+    assert find_topic_changes(TopicSnapshot(None), None) == ()
 
 
 def test_what_was_unread_of_a_deleted_topic_is_lost() -> None:
@@ -79,7 +79,7 @@ def test_records_that_expired_are_counted_exactly() -> None:
 
 
 def test_a_partition_that_was_to_be_read_from_its_end_has_lost_nothing() -> None:
-    (change,) = find_topic_changes(KnownTopic("a", BOTH), present(p0=(18, 50)))
+    (change,) = find_topic_changes(TopicSnapshot("a", BOTH), present(p0=(18, 50)))
     assert (change.kind, change.resume, change.lost) == (TopicChangeKind.EXPIRED, {0: 18}, ())
 
 
@@ -118,7 +118,7 @@ class SimulatedReader:
     """A reader that checks the topic before it reads, as a stream does."""
 
     topic: SimulatedTopic
-    known: KnownTopic = field(default_factory=lambda: KnownTopic("0", frozenset({0}), {0: 0}))
+    earlier: TopicSnapshot = field(default_factory=lambda: TopicSnapshot("0", frozenset({0}), {0: 0}))
     read: list[int] = field(default_factory=list)
     changes: list[TopicChange] = field(default_factory=list)
 
@@ -126,18 +126,18 @@ class SimulatedReader:
         there = PresentTopic(
             str(self.topic.topic_id), frozenset({0}), {0: LogBounds(self.topic.start, self.topic.end)}
         )
-        position = self.known.positions[0]
+        position = self.earlier.positions[0]
         while changes := find_topic_changes(
-            KnownTopic(self.known.topic_id, frozenset({0}), {0: position}, self.known.ends), there
+            TopicSnapshot(self.earlier.topic_id, frozenset({0}), {0: position}, self.earlier.ends), there
         ):
             for change in changes:
                 self.changes.append(change)
                 position = change.resume[0]
-            self.known = KnownTopic(there.topic_id, frozenset({0}), {0: position})
+            self.earlier = TopicSnapshot(there.topic_id, frozenset({0}), {0: position})
         first = position - self.topic.start
         self.read += self.topic.records[first : first + limit]
         position = min(position + limit, self.topic.end)
-        self.known = KnownTopic(there.topic_id, frozenset({0}), {0: position}, {0: self.topic.end})
+        self.earlier = TopicSnapshot(there.topic_id, frozenset({0}), {0: position}, {0: self.topic.end})
 
 
 @given(

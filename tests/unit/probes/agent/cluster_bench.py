@@ -19,6 +19,7 @@ from fleetgauge_core.kafka import (
 )
 from fleetgauge_core.metadata import BrokerRegistration, PartitionMetadata
 from fleetgauge_probes.agent import probe_sender
+from fleetgauge_probes.agent.cluster_probe import ClusterProbe
 from fleetgauge_probes.agent.cluster_state import BrokerLeg, ClusterState
 from fleetgauge_probes.agent.cold_connections import AttemptTime
 from fleetgauge_probes.agent.minute import AgentIdentity
@@ -138,6 +139,20 @@ class ClusterBench:
                 number: PartitionMetadata(brokers[0], brokers, frozenset(brokers))
                 for number, brokers in enumerate(replicas)
             },
+        )
+
+    def create_probe(self) -> ClusterProbe:
+        """Return the probe of the cluster, which is not started; no broker is demoted."""
+        return ClusterProbe(
+            self.cluster,
+            AGENT,
+            PROBE_ID,
+            self.clock,
+            self.pauses,
+            itertools.count(),
+            dict,
+            lambda _: None,
+            self.read_uptime_ns,
         )
 
     def start_probing(self) -> None:

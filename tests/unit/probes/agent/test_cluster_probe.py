@@ -1,6 +1,5 @@
 """A cluster probe with its threads, on fake Kafka clients."""
 
-import itertools
 import time
 from collections.abc import Callable, Iterator
 
@@ -23,7 +22,7 @@ from fleetgauge_probes.agent.broker_progress import BrokerCounters
 from fleetgauge_probes.agent.cluster_probe import ClusterProbe
 from fleetgauge_probes.agent.cold_bootstraps import ColdBootstrapLoop
 from fleetgauge_probes.agent.reconciler import Reconciler
-from tests.unit.probes.agent.cluster_bench import AGENT, PROBE_ID, ClusterBench, FakeReader
+from tests.unit.probes.agent.cluster_bench import ClusterBench, FakeReader
 
 DEADLINE_S = 10
 
@@ -93,17 +92,7 @@ def registry(bench: ClusterBench, monkeypatch: pytest.MonkeyPatch) -> FakeRegist
 
 @pytest.fixture
 def probe(bench: ClusterBench, registry: FakeRegistry) -> Iterator[ClusterProbe]:
-    probe = ClusterProbe(
-        bench.cluster,
-        AGENT,
-        PROBE_ID,
-        bench.clock,
-        bench.pauses,
-        itertools.count(),
-        dict,
-        lambda _: None,
-        bench.read_uptime_ns,
-    )
+    probe = bench.create_probe()
     yield probe
     probe.stop()
 

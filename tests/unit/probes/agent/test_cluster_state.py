@@ -1,5 +1,3 @@
-import itertools
-
 import pytest
 
 from fleetgauge_core.contract import Leg
@@ -7,11 +5,10 @@ from fleetgauge_core.contract.failure_codes import AgentFault
 from fleetgauge_core.kafka import ConnectionFailure
 from fleetgauge_probes.agent import agent_faults
 from fleetgauge_probes.agent.agent_faults import ProbeFailure
-from fleetgauge_probes.agent.cluster_probe import ClusterProbe
 from fleetgauge_probes.agent.cluster_state import BrokerLeg, WarmUp
 from fleetgauge_probes.agent.leader_eligibility import LeaderEligibility
 from fleetgauge_probes.agent.probe_receiver import ProbeReceiver
-from tests.unit.probes.agent.cluster_bench import AGENT, PROBE_ID, SECOND_NS, ClusterBench, FakeReader
+from tests.unit.probes.agent.cluster_bench import PROBE_ID, SECOND_NS, ClusterBench, FakeReader
 
 
 @pytest.fixture
@@ -79,17 +76,7 @@ def test_faults_are_collected_and_logged_without_the_lock(
     bench: ClusterBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A log that blocks must not keep a probe from being sent."""
-    probe = ClusterProbe(
-        bench.cluster,
-        AGENT,
-        PROBE_ID,
-        bench.clock,
-        bench.pauses,
-        itertools.count(),
-        dict,
-        lambda *_: None,
-        bench.read_uptime_ns,
-    )
+    probe = bench.create_probe()
     state = probe._state
     for broker_id, broker in bench.state.registered.items():
         state.registered[broker_id] = broker
