@@ -10,7 +10,8 @@ from threading import Thread
 import yaml
 from confluent_kafka.admin import AdminClient
 
-from fleetgauge_core.kafka import ClusterAdmin
+from fleetgauge_core.fleet import ClusterAccess
+from fleetgauge_core.kafka import ClusterAdmin, reassign_topic
 from fleetgauge_core.runtime.health_server import ProcessHealth
 from fleetgauge_core.runtime.shutdown import ShutdownFlag
 from fleetgauge_local.fleet import LocalFleet
@@ -62,6 +63,29 @@ def delete_topics(bootstrap: str, *names: str) -> None:
         future.result()
 
 
+def raise_leader_epochs(access: ClusterAccess, admin: ClusterAdmin) -> None:
+    """Elect each broker as leader of another probe partition.
+
+    In a topic created after that, epochs are lower; librdkafka takes metadata with such epochs for old.
+    """
+    topic = admin.describe_topic(TOPIC)
+    assert topic is not None
+    replicas = {
+        number: (*partition.replicas[1:], partition.replicas[0])
+        for number, partition in topic.partitions.items()
+    }
+    wait_until(lambda: reassign_topic(access, TOPIC, replicas), DEADLINE_S, "the reassignment before")
+
+    def has_new_leaders() -> bool:
+        admin.elect_preferred_leaders_of_topic(TOPIC, tuple(replicas))
+        topic = admin.describe_topic(TOPIC)
+        return topic is not None and all(
+            topic.partitions[number].leader == leader for number, (leader, *_) in replicas.items()
+        )
+
+    wait_until(has_new_leaders, DEADLINE_S, "the new leaders")
+
+
 def test_an_agent_and_a_watch_go_on_when_all_their_topics_are_deleted(
     local_fleet: LocalFleet, tmp_path: Path
 ) -> None:
@@ -72,8 +96,10 @@ def test_an_agent_and_a_watch_go_on_when_all_their_topics_are_deleted(
     )
     telemetry = telemetry.model_copy(update={"topics": topics})
     agent = Agent(fleet, telemetry, tmp_path / "spool")
-    admin = ClusterAdmin(telemetry.access)
+    orders = fleet.cluster("orders").access
+    admin, admin_of_orders = ClusterAdmin(telemetry.access), ClusterAdmin(orders)
     admin.start()
+    admin_of_orders.start()
     with Receiver().listening() as receiver:
         watched = {
             "clusters": [{"id": "orders", "bootstrap": "nobody:1"}],
@@ -87,7 +113,7 @@ def test_an_agent_and_a_watch_go_on_when_all_their_topics_are_deleted(
             assert has_successful_probes(telemetry, "orders", BROKERS)
             wait_until(lambda: is_leader(watch) and read_pulse_time(watch) > 0, DEADLINE_S, "a pulse")
             *_, state = read_values(telemetry.access, state_topic)
-
+            raise_leader_epochs(orders, admin_of_orders)
             deleted_at = datetime.now(UTC)
             delete_topics(local_fleet.bootstrap("orders"), TOPIC)
             records = (topics.probe_minutes, topics.probe_pulse, topics.health_events)

@@ -121,8 +121,8 @@ class FollowedReader(TopicReader):
     def check(self, topic: TopicMetadata | None, admin: ClusterAdmin) -> None:
         """Compare the topic with the last check, and read on where its changes say.
 
-        ``topic`` is None if it does not exist. Raises: KafkaUnavailableError if offsets are needed and cannot
-        be read; the next check tries again.
+        ``topic`` is None if it does not exist. Raises: KafkaUnavailableError if offsets or secrets are needed
+        and cannot be read; the next check tries again.
         """
         was_missing, self._is_missing = self._is_missing, topic is None
         if self._is_missing and not was_missing:
@@ -170,8 +170,11 @@ class FollowedReader(TopicReader):
             return replace(self._snapshot, positions=dict(self._positions))
 
     def _apply(self, change: TopicChange) -> None:
-        if change.kind in (TopicChangeKind.DELETED, TopicChangeKind.RECREATED):
+        if change.kind is TopicChangeKind.RECREATED:
+            self.renew()
+        elif change.kind is TopicChangeKind.DELETED:
             self.drop_assignments()
+        if change.kind in (TopicChangeKind.DELETED, TopicChangeKind.RECREATED):
             with self._lock:
                 self._partitions.clear()
         self._resume(change.resume)

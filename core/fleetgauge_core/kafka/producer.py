@@ -1,4 +1,8 @@
-"""Producers of probes, of records, of spooled records and of tracers."""
+"""Producers of probes, of records, of spooled records and of tracers.
+
+A producer must be renewed when its topic was deleted and created again: librdkafka (as of 2.16) keeps the
+leader epochs of the old topic and ignores metadata with lower ones, so it would send to the old leaders.
+"""
 
 import json
 import logging
@@ -25,6 +29,9 @@ _log = logging.getLogger("fleetgauge.kafka")
 _TOPICS_KEY = '"topics":'
 #: Far below queue.buffering.max.messages, which is 100,000.
 _MAX_QUEUED = 20_000
+_PURGED = frozenset({KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT})
+#: The reports of purged records come from the threads of their brokers.
+_PURGE_TIMEOUT_S = 5
 
 #: Called with the uptime in ns and the failure's code; None means acknowledged.
 _ProbeReport = Callable[[int, str | None], None]
@@ -63,17 +70,33 @@ class ProbeProducer:
             | client_settings.PROBE_PRODUCER
             | {"acks": acks, "client.id": f"fleetgauge-probe-acks-{acks}"}
         )
+        self._lock = threading.Lock()
+        """Held while a probe is queued, so that none is queued in a producer that was replaced."""
         self._stopping = threading.Event()
 
     def start(self) -> None:
         """Create the producer. Raises: KafkaUnavailableError if secrets cannot be read."""
+        self._producer = self._create_producer()
+        with explain_creation_errors(self._access):
+            self._thread = threading.Thread(target=self._poll, name="probe-deliveries", daemon=True)
+            self._thread.start()
+
+    def _create_producer(self) -> Producer:
         handlers: dict[str, Any] = {"throttle_cb": partial(report_throttling, self._on_throttled)}
         handlers |= {"stats_cb": self._report_leaders} if self._on_leaders else {"statistics.interval.ms": 0}
         settings = self._settings | build_librdkafka_settings(self._access) | handlers
         with explain_creation_errors(self._access):
-            self._producer = Producer(settings)
-            self._thread = threading.Thread(target=self._poll, name="probe-deliveries", daemon=True)
-            self._thread.start()
+            return Producer(settings)
+
+    def renew(self) -> None:
+        """Send with a new producer; probes in flight are reported as purged.
+
+        Raises: KafkaUnavailableError if secrets cannot be read; the present producer is then kept.
+        """
+        producer = self._create_producer()
+        with self._lock:
+            previous, self._producer = self._producer, producer
+        _discard_queue(previous)
 
     def send(self, partition: int, payload: bytes, report: _ProbeReport) -> None:
         """Queue a probe. A probe that cannot be queued is reported as failed; no exception is raised."""
@@ -82,7 +105,8 @@ class ProbeProducer:
             report(uptime_ns(), error_code(error) if error else None)
 
         try:
-            self._producer.produce(self._topic, payload, partition=partition, on_delivery=delivered)
+            with self._lock:
+                self._producer.produce(self._topic, payload, partition=partition, on_delivery=delivered)
         except BufferError:
             report(uptime_ns(), "QUEUE_FULL")
         except KafkaException as error:
@@ -93,8 +117,7 @@ class ProbeProducer:
         """Discard the probes in flight: nothing evaluates them once the agent has stopped."""
         self._stopping.set()
         self._thread.join()
-        self._producer.purge()
-        self._producer.poll(0)
+        _discard_queue(self._producer)
 
     def _poll(self) -> None:
         while not self._stopping.is_set():
@@ -110,6 +133,12 @@ class ProbeProducer:
         }
         if leaders and self._on_leaders:
             self._on_leaders(at_ns, leaders)
+
+
+def _discard_queue(producer: Producer) -> None:
+    """Report every record that is not acknowledged as purged."""
+    producer.purge()
+    producer.flush(_PURGE_TIMEOUT_S)
 
 
 def _parse_topics(text: str) -> Mapping[str, Any]:
@@ -141,6 +170,8 @@ class RecordProducer:
             | {"client.id": client_id, "message.timeout.ms": (delivery_timeout_s or 0) * 1000}
         )
         self._client_id = client_id
+        self._lock = threading.Lock()
+        """Held while a record is queued, so that none is queued in a producer that was replaced."""
         self._stopping = threading.Event()
         self._logged_failures: frozenset[str] = frozenset()
         self.delivered = 0
@@ -148,11 +179,26 @@ class RecordProducer:
 
     def start(self) -> None:
         """Create the producer. Raises: KafkaUnavailableError if secrets cannot be read."""
-        settings = self._settings | build_librdkafka_settings(self._access)
+        self._producer = self._create_producer()
         with explain_creation_errors(self._access):
-            self._producer = Producer(settings)
             self._thread = threading.Thread(target=self._poll, name="record-deliveries", daemon=True)
             self._thread.start()
+
+    def _create_producer(self) -> Producer:
+        settings = self._settings | build_librdkafka_settings(self._access)
+        with explain_creation_errors(self._access):
+            return Producer(settings)
+
+    def renew(self) -> None:
+        """Send with a new producer, and with it again what is not acknowledged yet.
+
+        Records in flight may arrive twice. Raises: KafkaUnavailableError if secrets cannot be read; the
+        present producer is then kept.
+        """
+        producer = self._create_producer()
+        with self._lock:
+            previous, self._producer = self._producer, producer
+        _discard_queue(previous)
 
     def send(self, topic: str, key: str, value: bytes) -> None:
         """Queue a record; it counts as failed if it cannot be queued, and no exception is raised.
@@ -160,7 +206,10 @@ class RecordProducer:
         Hours of an unreachable cluster may have filled the queue; the topic may be gone, or not permitted.
         """
         try:
-            self._producer.produce(topic, value, key=key, on_delivery=self._report)
+            with self._lock:
+                self._producer.produce(
+                    topic, value, key=key, on_delivery=partial(self._report, topic, key, value)
+                )
         except BufferError:
             self._count_failure(topic, "QUEUE_FULL")
         except KafkaException as error:
@@ -181,24 +230,27 @@ class RecordProducer:
         self._stopping.set()
         self._thread.join()
         if undelivered := int(self._producer.flush(timeout_s)):
-            self._producer.purge()
-            self._producer.poll(0)
+            _discard_queue(self._producer)
         return undelivered
 
     def _poll(self) -> None:
         while not self._stopping.is_set():
             self._producer.poll(0.2)
 
-    def _report(self, error: KafkaError | None, message: Message) -> None:
+    def _report(self, topic: str, key: str, value: bytes, error: KafkaError | None, _: Message) -> None:
+        if error and error.code() in _PURGED and not self._stopping.is_set():
+            # The producer was renewed.
+            self.send(topic, key, value)
+            return
         if error:
-            self._count_failure(message.topic(), error_code(error))
+            self._count_failure(topic, error_code(error))
             return
         self.delivered += 1
         if self._logged_failures:
             self._logged_failures = frozenset()
-            _log.info("%s: %s: records are delivered again", self._client_id, message.topic())
+            _log.info("%s: %s: records are delivered again", self._client_id, topic)
 
-    def _count_failure(self, topic: str | None, code: str) -> None:
+    def _count_failure(self, topic: str, code: str) -> None:
         self.failed += 1
         if code not in self._logged_failures:
             self._logged_failures |= {code}
@@ -218,14 +270,22 @@ class _PolledProducer:
         with explain_creation_errors(self._access):
             self._producer = Producer(settings)
 
+    def renew(self) -> None:
+        """Send with a new producer; what is not acknowledged is discarded, as by ``stop``.
+
+        Raises: KafkaUnavailableError if secrets cannot be read; the present producer is then kept.
+        """
+        previous = self._producer
+        self.start()
+        _discard_queue(previous)
+
     def poll(self, timeout_s: float) -> None:
         """Deliver reports; wait ``timeout_s`` at most for the first."""
         self._producer.poll(timeout_s)
 
     def stop(self) -> None:
         """Discard what is not acknowledged; records in flight may still be written."""
-        self._producer.purge()
-        self._producer.poll(0)
+        _discard_queue(self._producer)
 
     def _produce(self, report_failure: Callable[[str], None], **record: Any) -> None:
         """Queue a record; call ``report_failure`` with the failure's code if it cannot be queued."""

@@ -52,6 +52,9 @@ class TopicKeeper:
         """How many there were when a topic with few replicas was last judged."""
         self._count_at_s = 0.0
         self._logged: set[str] = set()
+        self._topic_ids: dict[str, str] = {}
+        self.recreations = 0
+        """How often a topic was found to be another one than before: producers must be renewed then."""
         self._lock = Lock()
         self._file_versions: tuple[object, ...] | None = None
 
@@ -91,6 +94,8 @@ class TopicKeeper:
         if topic is None:
             self._create(self._limit_replicas(spec, self._count_brokers()))
         else:
+            self.recreations += self._topic_ids.get(spec.name, topic.topic_id) != topic.topic_id
+            self._topic_ids[spec.name] = topic.topic_id
             self._correct(spec, topic)
             self._check_replicas(spec, topic)
 

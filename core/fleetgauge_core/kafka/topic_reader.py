@@ -70,12 +70,24 @@ class TopicReader:
 
     def start(self) -> None:
         """Create the consumer. Raises: KafkaUnavailableError if secrets cannot be read."""
-        self._assignments: SimpleQueue[list[TopicPartition] | None] = SimpleQueue()
-        """What the polling thread has to assign; None drops all assignments."""
+        self._changes: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        """What the polling thread has to do with the consumer."""
         self._assigned: dict[int, TopicPartition] = {}
+        self._consumer = self._create_consumer()
+
+    def _create_consumer(self) -> Consumer:
         settings = self._settings | build_librdkafka_settings(self._access)
         with explain_creation_errors(self._access):
-            self._consumer = Consumer(settings)
+            return Consumer(settings)
+
+    def renew(self) -> None:
+        """Read with a new consumer, without partitions, from the next poll on.
+
+        For a topic that was deleted and created again: librdkafka (as of 2.16) keeps the leader epochs of
+        the old topic and ignores metadata with lower ones, so it would never find the new topic's leaders.
+        Raises: KafkaUnavailableError if secrets cannot be read; the present consumer is then kept.
+        """
+        self._changes.put(partial(self._replace_consumer, self._create_consumer()))
 
     def assign(self, partitions: Iterable[int], from_beginning: bool = False) -> None:
         """Add partitions at the next poll; they are read from their end unless ``from_beginning``."""
@@ -84,13 +96,12 @@ class TopicReader:
 
     def assign_from(self, offsets: Mapping[int, int]) -> None:
         """Read partitions from these offsets, from the next poll on, whether or not they were read before."""
-        self._assignments.put(
-            [TopicPartition(self._topic, partition, offset) for partition, offset in offsets.items()]
-        )
+        partitions = [TopicPartition(self._topic, partition, offset) for partition, offset in offsets.items()]
+        self._changes.put(partial(self._change_assignment, partitions))
 
     def drop_assignments(self) -> None:
         """Read no partition any more, from the next poll on."""
-        self._assignments.put(None)
+        self._changes.put(partial(self._change_assignment, None))
 
     def find_offsets_at(
         self, partitions: Iterable[int], at: datetime, timeout_s: float = 5
@@ -126,8 +137,8 @@ class TopicReader:
         Records are returned singly, because batching would add waits to the measured latency.
         """
         # Assigning in one thread while another polls blocks forever, so the polling thread assigns.
-        while not self._assignments.empty():
-            self._change_assignment(self._assignments.get())
+        while not self._changes.empty():
+            self._changes.get()()
         deadline_s = time.monotonic() + timeout_s
         message: Message | None = self._consumer.poll(timeout_s)
         # An error that concerns no partition, such as one of the group, which is never joined, has no topic.
@@ -147,7 +158,13 @@ class TopicReader:
         """Report an error of a partition; the consumer goes on by itself."""
         self._on_error(message.partition() or 0, error_code(error))
 
+    def _replace_consumer(self, consumer: Consumer) -> None:
+        self._change_assignment(None)
+        previous, self._consumer = self._consumer, consumer
+        previous.close()
+
     def _change_assignment(self, partitions: list[TopicPartition] | None) -> None:
+        """Add partitions at their offsets, or drop all."""
         replaced = [
             self._assigned[number]
             for number in (self._assigned if partitions is None else (p.partition for p in partitions))

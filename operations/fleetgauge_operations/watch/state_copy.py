@@ -24,8 +24,14 @@ class StateCopy:
     def adopt_topic(self, name: str, topic_id: str) -> bool:
         """Return whether the topic is another one than before, which therefore lacks what this copy has."""
         with self.lock:
-            before, self._topic_ids[name] = self._topic_ids.get(name), topic_id
-        return before is not None and before != topic_id
+            is_recreated = self.has_other_topic(name, topic_id)
+            self._topic_ids[name] = topic_id
+        return is_recreated
+
+    def has_other_topic(self, name: str, topic_id: str) -> bool:
+        """Return whether the topic is another one than the one that was adopted last."""
+        with self.lock:
+            return self._topic_ids.get(name, topic_id) != topic_id
 
     def clear(self) -> None:
         """Forget everything: another watch may have stored newer state."""
@@ -44,6 +50,12 @@ class RecreationFollower:
         self._restore = restore
 
     def check(self, topic: TopicMetadata | None, _: ClusterAdmin) -> None:
-        """Take note of the topic, None if it does not exist."""
-        if topic and self._copy.adopt_topic(self.topic, topic.topic_id):
+        """Take note of the topic, None if it does not exist.
+
+        Raises: KafkaUnavailableError if it cannot be restored; the next check tries again.
+        """
+        if topic is None:
+            return
+        if self._copy.has_other_topic(self.topic, topic.topic_id):
             self._restore()
+        self._copy.adopt_topic(self.topic, topic.topic_id)

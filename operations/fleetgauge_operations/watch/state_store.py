@@ -181,8 +181,8 @@ class StateStore:
         topics = self._telemetry.topics
         return (
             self._event_reader,
-            RecreationFollower(topics.health_events.name, self._copy, self._write_findings_again),
-            RecreationFollower(topics.watch_state.name, self._copy, self._write_records_again),
+            RecreationFollower(topics.health_events.name, self._copy, self._restore_events_topic),
+            RecreationFollower(topics.watch_state.name, self._copy, self._restore_state_topic),
         )
 
     def start(self) -> None:
@@ -245,15 +245,24 @@ class StateStore:
         present = self._admin.describe_topic(topic)
         return present is not None and self._copy.adopt_topic(topic, present.topic_id)
 
+    def _restore_events_topic(self) -> None:
+        self._durable_producer.renew()
+        self._write_findings_again()
+
+    def _restore_state_topic(self) -> None:
+        self._durable_producer.renew()
+        self._producer.renew()
+        self._write_records_again(self._copy.records)
+
     def _write_findings_again(self) -> None:
         with self._copy.lock:
             for finding in sorted(self._copy.findings.values(), key=lambda finding: finding.event.at):
                 self._write_finding(finding)
 
-    def _write_records_again(self, records: Mapping[str, bytes] | None = None) -> None:
+    def _write_records_again(self, records: Mapping[str, bytes]) -> None:
         topic = self._telemetry.topics.watch_state.name
         with self._copy.lock:
-            for key, value in (self._copy.records if records is None else records).items():
+            for key, value in records.items():
                 is_delivery = key.startswith(f"{DeliveryRecord.model_fields['kind'].default}/")
                 producer = self._durable_producer if is_delivery else self._producer
                 producer.send(topic, key, value)

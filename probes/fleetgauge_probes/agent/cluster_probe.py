@@ -24,6 +24,7 @@ from fleetgauge_core.kafka import (
     ensure_credentials_readable,
     probe_endpoint,
 )
+from fleetgauge_core.metadata import TopicChange, TopicChangeKind
 from fleetgauge_core.runtime.uptime import uptime_ns
 from fleetgauge_probes.agent.agent_faults import AgentFaultLog
 from fleetgauge_probes.agent.broker_progress import BrokerCounters
@@ -83,7 +84,7 @@ class ClusterProbe:
             self.access,
             TOPIC,
             "fleetgauge-probe-consumer",
-            report_topic_change,
+            partial(self._follow_topic_change, report_topic_change),
             on_error=lambda partition, code: self._receiver.record_error(partition, code),
             on_throttled=lambda broker, seconds: self._sender.record_throttling(None, broker, seconds),
         )
@@ -147,6 +148,11 @@ class ClusterProbe:
         self._start_thread("schedule", self._sender.run)
         self._start_thread("consume", self._receiver.run)
         self._start_thread("bootstrap", partial(self._bootstraps.run, topic_exists=self._has_topic))
+
+    def _follow_topic_change(self, report: ReportChange, change: TopicChange) -> None:
+        if change.kind is TopicChangeKind.RECREATED:
+            self._sender.renew()
+        report(change)
 
     def _has_topic(self) -> bool:
         return bool(self._state.partitions)

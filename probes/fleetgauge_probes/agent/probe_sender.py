@@ -60,6 +60,11 @@ class ProbeSender:
         for producer in self._producers.values():
             producer.start()
 
+    def renew(self) -> None:
+        """Renew the producers of a topic that was created again. Raises: KafkaUnavailableError."""
+        for producer in self._producers.values():
+            producer.renew()
+
     def stop(self) -> None:
         """Stop the producers; probes in flight are abandoned."""
         for producer in self._producers.values():

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from fleetgauge_core.contract import ProbePulse
 from fleetgauge_core.fleet import Telemetry
-from fleetgauge_core.kafka import KafkaUnavailableError, RecordProducer
+from fleetgauge_core.kafka import KafkaUnavailableError, RecordProducer, TopicKeeper
 from fleetgauge_probes.agent.cluster_report import ClusterReport
 from fleetgauge_probes.agent.metrics import AgentMetrics
 from fleetgauge_probes.agent.spool_forwarder import SpoolForwarder
@@ -22,13 +22,20 @@ _RECORD_STOP_TIMEOUT_S = 10
 
 
 class PulseProducer:
-    """Sends pulses to the telemetry cluster; reconnects when secrets or certificates have been replaced.
+    """Sends pulses to the telemetry cluster.
 
-    While there are none that can be read, every pulse counts as failed.
+    It reconnects when secrets or certificates have been replaced, or a topic was created again. While there
+    are no secrets that can be read, every pulse counts as failed.
     """
 
-    def __init__(self, telemetry: Telemetry, elapsed_s: Callable[[], float] = time.monotonic) -> None:
-        """Prepare the producer without connecting."""
+    def __init__(
+        self,
+        telemetry: Telemetry,
+        topics: TopicKeeper,
+        elapsed_s: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Prepare the producer without connecting; ``topics`` keeps the telemetry topics."""
+        self._topics = topics
         self._access = telemetry.access
         self._topic = telemetry.topics.probe_pulse.name
         self._elapsed_s = elapsed_s
@@ -41,6 +48,7 @@ class PulseProducer:
     def start(self) -> None:
         """Start a producer; if secrets cannot be read, a later pulse does."""
         self._file_versions = self._access.file_versions()
+        self._recreations = self._topics.recreations
         producer = RecordProducer(self._access, "fleetgauge-pulses", delivery_timeout_s=_PULSE_TIMEOUT_S)
         try:
             producer.start()
@@ -79,7 +87,10 @@ class PulseProducer:
     def _must_start(self) -> bool:
         if self._producer is None:
             return self._elapsed_s() >= self._retry_at_s
-        return self._access.file_versions() != self._file_versions
+        return (
+            self._access.file_versions() != self._file_versions
+            or self._topics.recreations != self._recreations
+        )
 
     def _retire_producer(self) -> None:
         previous, self._producer = self._producer, None

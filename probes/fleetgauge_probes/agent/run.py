@@ -74,7 +74,7 @@ def run_agent(
 
     topics = keep_telemetry_topics(telemetry)
     forwarder = SpoolForwarder(telemetry, spool, metrics.count_records, topics)
-    publisher = ReportPublisher(PulseProducer(telemetry), forwarder, metrics)
+    publisher = ReportPublisher(PulseProducer(telemetry, topics), forwarder, metrics)
     publisher.start()
     stop_heartbeat, stop_keeping = threading.Event(), threading.Event()
     _start_daemon("heartbeat", lambda: _record_heartbeats(pauses, stop_heartbeat))

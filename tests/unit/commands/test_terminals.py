@@ -73,6 +73,9 @@ def run(arguments: Sequence[str], descriptor: int, encoding: str, monkeypatch: p
     # Kept open: a stream that is replaced closes its descriptor otherwise.
     streams = [io.TextIOWrapper(os.fdopen(os.dup(descriptor), "wb"), encoding=encoding) for _ in range(2)]
     with monkeypatch.context() as patch:
+        # These outrank what the terminal says of itself.
+        for variable in ("COLUMNS", "LINES"):
+            patch.delenv(variable, raising=False)
         patch.setattr(sys, "stdout", streams[0])
         patch.setattr(sys, "stderr", streams[1])
         patch.setattr("fleetgauge_core.runtime.standard_streams._STDOUT", streams[0].fileno())
@@ -110,7 +113,6 @@ def test_a_terminal_shows_every_word_that_a_pipe_gets(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(folder)
-    monkeypatch.delenv("COLUMNS", raising=False)
     file = folder / f"piped-{TEXT_COMMANDS.index(arguments)}"
     if not file.exists():
         run_into_file(arguments, file, monkeypatch)

@@ -133,8 +133,12 @@ class TracerLoop:
         # Creates the topic again if it is deleted.
         keeping = Thread(target=keeper.run, args=(self._stopping,), name="tracers-topic", daemon=True)
         keeping.start()
-        sequence = 0
+        sequence, recreations = 0, keeper.recreations
         while not self._stopping.is_set():
+            if recreations != (recreations := keeper.recreations) and not self._retry_until_stopped(
+                producer.renew, problem
+            ):
+                break
             tracer = Tracer(
                 source, self._tracers.topic, PARTITION, self._run, sequence := sequence + 1, self._now_ms()
             )

@@ -57,6 +57,9 @@ class FakeConsumer:
         self.next_offset = partition.offset
         self.assigned.append(partition.offset)
 
+    def close(self) -> None:
+        pass
+
     def incremental_unassign(self, _: list[TopicPartition]) -> None:
         self.next_offset = None
 

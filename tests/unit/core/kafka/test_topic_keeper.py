@@ -30,13 +30,15 @@ class SimulatedAdmin:
     created: list[TopicSpec] = field(default_factory=list)
     brokers: tuple[int, ...] = (1,)
     counts: int = 0
+    generation: int = 1
+    """Part of the IDs of topics."""
 
     def start(self) -> None:
         pass
 
     def describe_topic(self, name: str) -> TopicMetadata | None:
         partition = PartitionMetadata(1, (1,), frozenset({1}))
-        return TopicMetadata(f"id of {name}", {0: partition}) if name in self.topics else None
+        return TopicMetadata(f"{name} {self.generation}", {0: partition}) if name in self.topics else None
 
     def read_registry(self, _: ClusterAccess) -> BrokerRegistry:
         self.counts += 1
@@ -146,3 +148,15 @@ def test_a_topic_that_may_not_be_created_does_not_keep_others_from_being_correct
     with pytest.raises(KafkaRequestRejectedError, match="not you"):
         keeper.ensure()
     assert admin.topics["records"]["cleanup.policy"] == "delete"
+
+
+def test_a_topic_that_is_another_one_than_before_is_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    admin = SimulatedAdmin()
+    keeping = Keeping(admin, monkeypatch)
+    for _ in range(2):
+        keeping.keeper.ensure()
+    assert keeping.keeper.recreations == 0
+    admin.generation = 2
+    for _ in range(3):
+        keeping.keeper.ensure()
+    assert keeping.keeper.recreations == 1

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from fleetgauge_core.fleet import Telemetry
+from fleetgauge_core.kafka import keep_telemetry_topics
 from fleetgauge_probes.agent.report_publisher import PulseProducer
 from tests.unit.core.detection.pulses import broker, pulse
 
@@ -11,7 +12,7 @@ def test_pulses_fail_until_the_secret_of_the_telemetry_cluster_can_be_read(tmp_p
     secret, now_s = tmp_path / "password", [0.0]
     sasl = {"mechanism": "PLAIN", "username": "u", "password": {"file": str(secret)}}
     telemetry = Telemetry.model_validate({"bootstrap": "127.0.0.1:1", "security": {"sasl": sasl}})
-    producer = PulseProducer(telemetry, lambda: now_s[0])
+    producer = PulseProducer(telemetry, keep_telemetry_topics(telemetry), lambda: now_s[0])
     producer.start()
     producer.send(pulse(0, broker(1)))
     assert producer.fault is not None
