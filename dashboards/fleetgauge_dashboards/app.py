@@ -8,7 +8,7 @@ from typing import Any
 from dash import Dash, html
 from flask import request
 
-from fleetgauge_dashboards import health, security_headers
+from fleetgauge_dashboards import health, operator_link, security_headers
 from fleetgauge_dashboards.identity import Login
 from fleetgauge_dashboards.links import (
     BrokerView,
@@ -134,6 +134,7 @@ def create_app(
     chart_navigation.register(app, broker.CHARTS)
     files.register(app, PAGES, contexts)
     review.register_downloads(app.server, contexts)
+    operator_link.register(app.server, login)
     identify_user = security_headers.identify_requests(login, site)
     alert_actions.register(app, contexts, identify_user)
     correction_form.register(app, contexts, identify_user)

@@ -47,8 +47,8 @@ Example:
     "--user-header",
     help="The request header in which an authenticating reverse proxy names the user, such as "
     "X-Forwarded-User. "
-    "Without it there is no login: all users are viewers, except operators on this machine over loopback and "
-    "without a proxy.",
+    "Without it there is no login: all users are viewers, except those of this machine who have opened the "
+    "link for operators that is printed at the start.",
 )
 @click.option(
     "--proxy",
@@ -81,9 +81,16 @@ Example:
     help="The path below which browsers find the pages, such as /fleetgauge/ behind a reverse proxy that may "
     "remove it or not. A --proxy may name another with X-Forwarded-Prefix.",
 )
-@json_option('Print {"url": ...} on stdout once the server accepts connections.')
+@json_option(
+    'Print {"url": ..., "operator_url": ...} on stdout once the server accepts connections; the latter only '
+    "without --user-header."
+)
 def dash(**options: Any) -> None:
-    """Serve dashboards of a lake's service levels until interrupted."""
+    """Serve dashboards of a lake's service levels until interrupted.
+
+    Without --user-header, the key in the link for operators is new at every start, unless the environment
+    variable FLEETGAUGE_OPERATOR_KEY sets it.
+    """
     from fleetgauge_dashboards.command import serve_dashboards
 
     serve_dashboards(**options)

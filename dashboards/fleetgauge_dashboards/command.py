@@ -11,6 +11,7 @@ from fleetgauge_core.fleet import Fleet, load_fleet
 from fleetgauge_core.runtime.cli import InputError, print_json
 from fleetgauge_core.runtime.console import console
 from fleetgauge_dashboards.identity import Login, LoopbackLogin, ProxyLogin
+from fleetgauge_dashboards.operator_key import choose_key, format_operator_url
 from fleetgauge_dashboards.path_prefix import parse_prefix
 from fleetgauge_dashboards.served_fleets import ServedFleet
 from fleetgauge_dashboards.server import format_url, open_listener, serve
@@ -58,11 +59,19 @@ def serve_dashboards(
         return create_app(fleets, login, site=site).server
 
     def announce() -> None:
-        console.print(f"Serving {lakes} at {url} (Ctrl-C stops the server)", markup=False, soft_wrap=True)
+        _print_line(f"Serving {lakes} at {url} (Ctrl-C stops the server)")
+        urls = {"url": url}
+        if isinstance(login, LoopbackLogin):
+            urls |= {"operator_url": format_operator_url(url, login.key)}
+            _print_line(f"To acknowledge alerts and add corrections, open {urls['operator_url']}")
         if as_json:
-            print_json({"url": url})
+            print_json(urls)
 
     serve(create_application, listener, workers, announce, sorted(site.proxies))
+
+
+def _print_line(text: str) -> None:
+    console.print(text, markup=False, soft_wrap=True)
 
 
 def _describe_site(
@@ -105,7 +114,7 @@ def _select_login(user_header: str | None, proxies: frozenset[str], operators: t
     if user_header is None:
         if operators:
             raise InputError("--operator requires --user-header: without it users have no names")
-        return LoopbackLogin(_local_user())
+        return LoopbackLogin(_local_user(), choose_key())
     return ProxyLogin(user_header, proxies, frozenset(operators))
 
 

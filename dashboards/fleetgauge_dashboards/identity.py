@@ -1,11 +1,19 @@
 """Authentication and roles: every user may read, operators may also write."""
 
-from dataclasses import dataclass, replace
+import secrets
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from werkzeug.datastructures import Headers
+from werkzeug.sansio.http import parse_cookie
 
-from fleetgauge_dashboards.site_address import SiteAddress, is_loopback, normalize_address, parse_host
+from fleetgauge_dashboards.site_address import (
+    SiteAddress,
+    is_loopback,
+    normalize_address,
+    parse_host,
+    parse_port,
+)
 
 #: Headers that reverse proxies and content delivery networks add, beside all that begin with X-Forwarded-.
 _PROXY_HEADERS = (
@@ -21,6 +29,8 @@ _PROXY_HEADERS = (
     "CF-Connecting-IP",
     "CDN-Loop",
 )
+#: How a user of this machine becomes an operator.
+LINK_ADVICE = "open the link for operators that fleetgauge dash printed when it started"
 
 
 class Role(StrEnum):
@@ -59,6 +69,20 @@ class RequestOrigin:
             or any(name.lower().startswith("x-forwarded-") for name, _ in self.headers)
         )
 
+    @property
+    def operator_cookie(self) -> str:
+        """The value of the operators' cookie, "" without it."""
+        return parse_cookie(self.headers.get("Cookie")).get(name_operator_cookie(self.headers), "")
+
+
+def name_operator_cookie(headers: Headers) -> str:
+    """Return the name of the operators' cookie.
+
+    It ends with the port of the Host header: browsers send a host's cookies to all of its ports, so that
+    servers on one machine would replace each other's.
+    """
+    return f"fleetgauge_operator_{parse_port(headers.get('Host', '')) or 80}"
+
 
 @dataclass(frozen=True, slots=True)
 class ProxyLogin:
@@ -85,20 +109,22 @@ class ProxyLogin:
 
 @dataclass(frozen=True, slots=True)
 class LoopbackLogin:
-    """A login without authentication: requests over loopback act as operator ``user``, all others as viewer.
+    """A login by a key: requests over loopback with the key act as operator ``user``, all others as viewer.
 
-    The Host header must name loopback as well, and no proxy may have passed the request on: behind a proxy
-    every user has a loopback address.
+    A browser gets the key, as a cookie, from a link that the server prints. The address alone does not tell
+    who sent a request: behind a proxy on the same machine every user has a loopback address, and a proxy may
+    pass requests on without a sign of itself. The Host header must name loopback as well.
     """
 
     user: str
+    key: str = field(repr=False)
 
     def is_proxied(self, origin: RequestOrigin) -> bool:
         """Return whether a reverse proxy passed the request on."""
         return origin.is_proxied
 
     def identify(self, origin: RequestOrigin) -> User:
-        """Return the operator for a request over loopback, else an anonymous viewer."""
+        """Return the operator for a request over loopback with the key, else an anonymous viewer."""
         if self.is_proxied(origin):
             return User(
                 "anonymous",
@@ -106,8 +132,19 @@ class LoopbackLogin:
                 "a reverse proxy passed the request on without a user's name; let it authenticate users, and "
                 "start fleetgauge dash with --user-header",
             )
-        is_local = is_loopback(origin.address) and is_loopback(parse_host(origin.headers.get("Host", "")))
-        return User(self.user, Role.OPERATOR) if is_local else User("anonymous", Role.VIEWER)
+        if not (is_loopback(origin.address) and is_loopback(parse_host(origin.headers.get("Host", "")))):
+            return User(
+                "anonymous",
+                Role.VIEWER,
+                "without --user-header, only users of the machine that runs fleetgauge dash can be operators",
+            )
+        if not self.is_key(origin.operator_cookie):
+            return User("anonymous", Role.VIEWER, LINK_ADVICE)
+        return User(self.user, Role.OPERATOR)
+
+    def is_key(self, text: str) -> bool:
+        """Return whether a text is the key; the time that it takes does not depend on where they differ."""
+        return secrets.compare_digest(text.encode(), self.key.encode())
 
 
 Login = ProxyLogin | LoopbackLogin

@@ -15,7 +15,7 @@ _PREFIX = re.compile(r"(/(?!\.{1,2}(/|$))[A-Za-z0-9._~-]+)*/?", re.ASCII)
 _MAX_LENGTH = 200
 #: The first segments of the pages' own addresses.
 _OWN_SEGMENTS = frozenset(
-    {"cluster", "alerts", "recovery", "review", "quality", "table", "csv", "assets", "static"}
+    {"cluster", "alerts", "recovery", "review", "quality", "table", "csv", "operator", "assets", "static"}
     | {"livez", "readyz", "metrics"}
 )
 _log = logging.getLogger("fleetgauge.dash")

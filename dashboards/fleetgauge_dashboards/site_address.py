@@ -71,6 +71,12 @@ def parse_host(netloc: str) -> str | None:
     return parsed and parsed[0]
 
 
+def parse_port(netloc: str) -> int | None:
+    """Return the port of "host:port", or None if it is missing or malformed."""
+    parsed = _parse_netloc(netloc, None)
+    return parsed and parsed[1]
+
+
 def _parse_netloc(netloc: str, default_port: int | None) -> tuple[str, int | None] | None:
     try:
         url = urlsplit(f"//{netloc}")

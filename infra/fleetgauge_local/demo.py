@@ -21,6 +21,7 @@ from fleetgauge_core.kafka import (
     ensure_telemetry_topics,
 )
 from fleetgauge_core.runtime.shutdown import ShutdownFlag
+from fleetgauge_dashboards.operator_key import KEY_VARIABLE, format_operator_url, generate_key
 from fleetgauge_local.errors import LocalFleetError, NotReadyError
 from fleetgauge_local.fleet import LocalFleet
 from fleetgauge_local.lake_counts import LakeCounts, count_rows, has_processed_minute
@@ -52,13 +53,17 @@ class BrokerDetection:
 
 @dataclass(frozen=True, slots=True)
 class RunningDemo:
-    """A running demo whose services are all ready."""
+    """A running demo whose services are all ready.
+
+    ``operator_url`` is the link that lets a browser acknowledge alerts and add corrections.
+    """
 
     local: LocalFleet
     services: Services
     fleet: Fleet
     telemetry: Telemetry
     page_url: str
+    operator_url: str
     seconds_to_ready: float
 
     @property
@@ -102,30 +107,39 @@ def running_demo(
         # The flag is set before anything is ended, so that the deadline holds for all of it.
         with Services(directory / "logs") as services, ExitStack() as ending:
             ending.callback(shutdown.set)
-            for spec in _list_services(local.fleet_file, past, port, with_mirrors=bool(topology.mirrors)):
+            page_url, key = f"http://{HOST}:{port}/", generate_key()
+            for spec in _list_services(
+                local.fleet_file, past, port, key, with_mirrors=bool(topology.mirrors)
+            ):
                 services.start(spec)
-            page_url = f"http://{HOST}:{port}/"
             _wait_until_probing(telemetry, fleet, services, progress)
             if topology.mirrors:
                 _wait_until_consuming(fleet, services, progress)
             _wait_for_page(page_url, services, progress)
-            yield RunningDemo(local, services, fleet, telemetry, page_url, time.monotonic() - started)
+            operator_url = format_operator_url(page_url, key)
+            seconds_to_ready = time.monotonic() - started
+            yield RunningDemo(local, services, fleet, telemetry, page_url, operator_url, seconds_to_ready)
     finally:
         shutdown.set()
         progress("ending all services and brokers")
         local.stop()
 
 
-def _list_services(config: Path, past: Path | None, port: int, with_mirrors: bool) -> tuple[ServiceSpec, ...]:
+def _list_services(
+    config: Path, past: Path | None, port: int, operator_key: str, with_mirrors: bool
+) -> tuple[ServiceSpec, ...]:
     """Return the services in start order: the agent first at normal priority, Spark last at the lowest."""
     with_config = ("--config", str(config))
     with_both = (*with_config, "--config", str(past)) if past else with_config
     recover = ServiceSpec("recover", ("recover", "run", "--execute", *with_config), nice=10)
+    dash = ServiceSpec(
+        "dash", ("dash", *with_both, "--port", str(port)), nice=5, environment={KEY_VARIABLE: operator_key}
+    )
     return (
         ServiceSpec("probe", ("probe", *with_config)),
         ServiceSpec("watch", ("watch", *with_config)),
         *((build_traffic_service(config), recover) if with_mirrors else ()),
-        ServiceSpec("dash", ("dash", *with_both, "--port", str(port)), nice=5),
+        dash,
         ServiceSpec("stream", ("stream", *with_config), nice=15, grace_s=110),
     )
 

@@ -203,6 +203,7 @@ def _report(
         "fleet_weeks": counts.fleet_weeks,
         "quarantined": counts.quarantined,
         "page_url": running.page_url,
+        "operator_url": running.operator_url,
         "page_status": status,
         "fault": {"cluster": fault.cluster, "broker": fault.broker, "kind": fault.kind} if fault else None,
         "fault_named": {"cluster": detection.cluster, "broker": detection.broker} if detection else None,
@@ -225,7 +226,12 @@ def _report_regions(running: RunningDemo) -> dict[str, Any]:
 def _print_introduction(running: RunningDemo, directory: Path) -> None:
     clusters = ", ".join(cluster.id for cluster in running.fleet.clusters)
     console.print(f"\nReady after {running.seconds_to_ready:.0f} s: {running.brokers} brokers in {clusters}.")
-    console.print(f"Dashboard: {running.page_url}\n", style="bold")
+    console.print(f"Dashboard: {running.page_url}", style="bold")
+    console.print(
+        f"To acknowledge alerts and add corrections, open {running.operator_url}\n",
+        soft_wrap=True,
+        markup=False,
+    )
     console.print("Three commands to try in another terminal (activate .venv first):")
     suggestions = _suggest_region_commands if running.with_mirrors else _suggest_commands
     for number, (command, effect) in enumerate(suggestions(running, directory), start=1):

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +24,7 @@ class ServiceSpec:
 
     ``nice`` lowers the priority: on two cores a Spark batch must not delay probes, or the agent would measure
     the machine rather than the brokers. ``grace_s`` is the time to end after SIGTERM, in seconds.
+    ``environment`` is added to the variables of this process.
     """
 
     name: str
@@ -30,6 +32,7 @@ class ServiceSpec:
     nice: int = 0
     grace_s: float = 10
     module: str = "fleetgauge_core"
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 @dataclass(slots=True)
@@ -67,6 +70,7 @@ class Services:
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
+            env={**os.environ, **spec.environment},
             # In its own session: Ctrl-C reaches only the demo, which then ends the services in order.
             start_new_session=True,
             preexec_fn=lambda: _before_exec(spec.nice),

@@ -26,7 +26,7 @@ class Site(Serving):
 # A busy machine renders slowly.
 expect.set_options(timeout=20_000)
 
-_LOCAL_LOGIN = LoopbackLogin("tester")
+LOCAL_LOGIN = LoopbackLogin("tester", "key-of-operators")
 
 ServeLake = Callable[..., Site]
 OpenPage = Callable[..., Page]
@@ -41,7 +41,7 @@ def serve_lake() -> Iterator[ServeLake]:
         root: Path,
         at: datetime | None = None,
         beside: Sequence[ServedFleet] = (),
-        login: Login = _LOCAL_LOGIN,
+        login: Login = LOCAL_LOGIN,
     ) -> Site:
         fleets = [ServedFleet("fleet", str(root)), *beside]
         opened.append(Site(fleets, lambda: at or datetime.now(UTC), login))

@@ -8,12 +8,13 @@ import pytest
 from playwright.sync_api import expect
 
 from fleetgauge_core import tables
-from fleetgauge_dashboards.identity import ProxyLogin
-from tests.browser.conftest import OpenPage, ServeLake, Site
+from fleetgauge_dashboards.identity import Login, ProxyLogin
+from tests.browser.conftest import LOCAL_LOGIN, OpenPage, ServeLake, Site
 from tests.browser.lake import put, write
 from tests.read_only import mounted_read_only
 
 HEADER = "X-Forwarded-User"
+PROXY_LOGIN = ProxyLogin(HEADER, frozenset({"127.0.0.1"}), frozenset({"ada"}))
 
 
 @pytest.fixture
@@ -21,11 +22,10 @@ def site(tmp_path: Path, serve_lake: ServeLake) -> Site:
     return _serve(tmp_path, serve_lake)
 
 
-def _serve(root: Path, serve_lake: ServeLake) -> Site:
+def _serve(root: Path, serve_lake: ServeLake, login: Login = PROXY_LOGIN) -> Site:
     write(root, datetime.now(UTC))
     put(root, tables.ACTIONS, [])
     put(root, tables.CORRECTIONS, [])
-    login = ProxyLogin(HEADER, frozenset({"127.0.0.1"}), frozenset({"ada"}))
     return serve_lake(root, login=login)
 
 
@@ -46,6 +46,25 @@ def test_a_viewers_acknowledgement_is_rejected(site: Site, open_page: OpenPage) 
     page.get_by_role("button", name="Acknowledge", exact=True).click()
     expect(page.locator("#alerts-said")).to_contain_text("Not acknowledged: bob is a viewer")
     expect(page.get_by_role("button", name="Acknowledge", exact=True)).to_have_count(1)
+
+
+def test_a_local_user_becomes_an_operator_by_the_link(
+    tmp_path: Path, serve_lake: ServeLake, open_page: OpenPage
+) -> None:
+    site = _serve(tmp_path, serve_lake, LOCAL_LOGIN)
+    page = open_page(f"{site.url}/alerts")
+    page.get_by_role("button", name="Acknowledge", exact=True).click()
+    expect(page.locator("#alerts-said")).to_have_text(
+        "✕ Not acknowledged: anonymous is a viewer: open the link for operators that fleetgauge dash printed "
+        "when it started."
+    )
+    page.goto(f"{site.url}/operator?key={LOCAL_LOGIN.key}")
+    expect(page).to_have_url(f"{site.url}/")
+    page.get_by_role("navigation", name="Pages").get_by_role("link", name="Alerts").click()
+    page.get_by_role("button", name="Acknowledge", exact=True).click()
+    expect(page.locator("#alerts-said")).to_have_text(
+        "● Acknowledged: BROKER_DOWN, orders-eu broker 2, as tester."
+    )
 
 
 def test_an_operators_judgement_updates_the_weeks_precision(site: Site, open_page: OpenPage) -> None:

@@ -10,20 +10,23 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from urllib.error import HTTPError
+from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
 
 import pytest
 from playwright.sync_api import Page, expect
 
 from fleetgauge_core import tables
-from fleetgauge_dashboards.security_headers import TOKEN_COOKIE, TOKEN_HEADER
 from tests.browser.conftest import OpenPage
 from tests.browser.lake import ORDERS, put, write
+from tests.correction_callback import CALLBACK, build_body, build_headers
 from tests.nginx import run_nginx
 
 PREFIX = "/fleetgauge"
 #: What nginx does when it is told nothing but where the pages are.
 PLAIN = "location / {{ proxy_pass {local}; }}"
+#: The same as nginx 1.29.7 and newer understands it: nothing tells the request from a local one.
+SILENT = f"{PLAIN[:-2]}proxy_http_version 1.1; proxy_set_header Connection ''; }}}}"
 #: It removes the prefix, and passes on the name of its upstream as Host.
 STRIPPING = (
     "location {prefix}/ {{ proxy_pass {local}; proxy_set_header X-Forwarded-Prefix {prefix}; }}"
@@ -38,18 +41,19 @@ KEEPING = (
 
 @dataclass(frozen=True, slots=True)
 class Sites:
-    """The URLs of nginx by what it does, the log of the pages without a login, and their lake."""
+    """The URLs of nginx by what it does; the log of the pages without a login, their link for operators."""
 
     plain: str
+    silent: str
     stripping: str
     keeping: str
     log: Path
-    lake: Path
+    operator_url: str
 
 
 @contextmanager
-def _serve(lake: Path, log: Path, arguments: Sequence[str]) -> Iterator[str]:
-    """Yield the address of `fleetgauge dash` without its path."""
+def _serve(lake: Path, log: Path, arguments: Sequence[str]) -> Iterator[dict[str, str]]:
+    """Yield the URLs that `fleetgauge dash` prints."""
     command = [sys.executable, "-m", "fleetgauge_core", "dash", "--lake", str(lake), "--port", "0", "--json"]
     with (
         log.open("w") as stderr,
@@ -57,7 +61,7 @@ def _serve(lake: Path, log: Path, arguments: Sequence[str]) -> Iterator[str]:
     ):
         try:
             assert process.stdout is not None
-            yield "/".join(json.loads(process.stdout.readline())["url"].split("/")[:3])
+            yield json.loads(process.stdout.readline())
         finally:
             process.terminate()
 
@@ -71,17 +75,25 @@ def sites(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sites]:
     put(lake, tables.CORRECTIONS, [])
     with ExitStack() as stack:
         local = stack.enter_context(_serve(lake, root / "local.log", ()))
-        login = ("--path", f"{PREFIX}/", "--user-header", "X-Forwarded-User", "--operator", "ada")
-        addresses = {
-            "local": local,
-            "login": stack.enter_context(_serve(lake, root / "login.log", login)),
-            "prefix": PREFIX,
-        }
+        arguments = ("--path", f"{PREFIX}/", "--user-header", "X-Forwarded-User", "--operator", "ada")
+        login = stack.enter_context(_serve(lake, root / "login.log", arguments))
+        addresses = {"local": _origin(local["url"]), "login": _origin(login["url"]), "prefix": PREFIX}
         # A slash after the upstream's address tells nginx to remove the prefix.
-        stripping = STRIPPING.format(**addresses | {"local": f"{local}/"})
-        servers = [PLAIN.format(**addresses), stripping, KEEPING.format(**addresses)]
-        plain, stripping_url, keeping = stack.enter_context(run_nginx(root, servers))
-        yield Sites(plain, stripping_url + PREFIX, keeping + PREFIX, root / "local.log", lake)
+        stripping = STRIPPING.format(**addresses | {"local": local["url"]})
+        servers = [text.format(**addresses) for text in (PLAIN, SILENT, KEEPING)]
+        plain, silent, keeping, stripping_url = stack.enter_context(run_nginx(root, [*servers, stripping]))
+        yield Sites(
+            plain,
+            silent,
+            stripping_url + PREFIX,
+            keeping + PREFIX,
+            root / "local.log",
+            local["operator_url"],
+        )
+
+
+def _origin(url: str) -> str:
+    return "/".join(url.split("/")[:3])
 
 
 def _record_paths(page: Page) -> list[str]:
@@ -145,38 +157,31 @@ def test_with_nginxs_default_host_everybody_reads_and_nobody_writes(
     assert "Traceback" not in log
 
 
-def test_a_forged_request_through_nginx_writes_nothing(sites: Sites) -> None:
+def _correct(url: str, headers: dict[str, str]) -> str:
+    body = build_body("?from=2026-11-20T00:00Z&to=2026-11-20T00:10Z")
+    with urlopen(Request(f"{url}{CALLBACK}", json.dumps(body).encode(), headers), timeout=20) as response:
+        return str(response.read().decode())
+
+
+@pytest.mark.parametrize(
+    ("name", "advice"),
+    [("plain", "a reverse proxy passed the request on"), ("silent", "open the link for operators")],
+)
+def test_a_forged_request_through_nginx_writes_nothing(sites: Sites, name: str, advice: str) -> None:
     """It has the token of the page, and the address of the pages themselves as Origin."""
-    (local,) = re.findall(r"http://127\.0\.0\.1:\d+", sites.log.read_text().replace("\n", ""))[:1]
-    body = {
-        "output": "correct-said.children",
-        "outputs": {"id": "correct-said", "property": "children"},
-        "inputs": [{"id": "correct-do", "property": "n_clicks", "value": 1}],
-        "changedPropIds": ["correct-do.n_clicks"],
-        "state": [
-            {"id": "correct-reason", "property": "value", "value": "try"},
-            {"id": "correct-broker", "property": "value", "value": None},
-            {"id": "url", "property": "pathname", "value": f"/cluster/{ORDERS}"},
-            {
-                "id": "url",
-                "property": "search",
-                "value": "?from=2026-11-20T00:00Z&to=2026-11-20T00:10Z",
-            },
-        ],
-    }
-    headers = {
-        "Content-Type": "application/json",
-        "Cookie": f"{TOKEN_COOKIE}=token",
-        TOKEN_HEADER: "token",
-        "Origin": local,
-    }
-    forged = Request(f"{sites.plain}/_dash-update-component", json.dumps(body).encode(), headers)
-    with urlopen(forged, timeout=20) as response:
-        assert "Not excluded: anonymous is a viewer" in response.read().decode()
+    headers = build_headers(_origin(sites.operator_url))
+    url = getattr(sites, name)
+    assert f"Not excluded: anonymous is a viewer: {advice}" in _correct(url, headers)
     del headers["Origin"]
-    without_origin = Request(f"{sites.plain}/_dash-update-component", json.dumps(body).encode(), headers)
     with pytest.raises(HTTPError, match="403"):
-        urlopen(without_origin, timeout=20)
+        _correct(url, headers)
+
+
+def test_a_request_with_the_key_writes_if_nothing_tells_of_the_proxy(sites: Sites) -> None:
+    port, key = urlsplit(sites.operator_url).port, sites.operator_url.partition("key=")[2]
+    headers = build_headers(_origin(sites.operator_url), f"fleetgauge_operator_{port}={key}")
+    assert "Not excluded, for it would have no effect" in _correct(sites.silent, headers)
+    assert "Not excluded: anonymous is a viewer" in _correct(sites.plain, headers)
 
 
 def test_an_operator_that_nginx_names_writes_below_the_path(sites: Sites, open_page: OpenPage) -> None:

@@ -78,10 +78,13 @@ def test_a_hung_broker_is_reported_on_the_page_and_its_minutes_reach_the_week(
     demo: Demo, browser: Browser
 ) -> None:
     url = demo.wait_for_line("Dashboard: ")
+    operator_url = demo.wait_for_line("To acknowledge alerts and add corrections, open ")
     children = psutil.Process(demo.process.pid).children(recursive=True)
     demo.wait_for_line("detected after")
 
     page = browser.new_page()
+    page.goto(operator_url)
+    expect(page).to_have_url(url)
     page.goto(f"{url}alerts")
     # The event reaches the page through its topic, Spark and Delta; the alert may be resolved by then.
     expect(page.get_by_role("main")).to_contain_text("orders broker 3", timeout=PAGE_TIMEOUT_MS)
@@ -94,6 +97,7 @@ def test_a_hung_broker_is_reported_on_the_page_and_its_minutes_reach_the_week(
     assert result["fault"] == {"cluster": "orders", "broker": 3, "kind": "hang"}
     assert result["fault_named"] == {"cluster": "orders", "broker": 3}
     assert result["fault_named_after_s"] <= 30
+    assert (result["page_url"], result["operator_url"]) == (url, operator_url)
     assert result["page_status"] == 200
     assert result["quarantined"] == 0
     assert result["probe_minutes"] >= 24

@@ -34,7 +34,7 @@ def collect() -> Iterator[str]:
     with TemporaryDirectory() as folder:
         minutes_lake.write(Path(folder), NOW)
         recovery_lake.write(Path(folder), NOW)
-        app = create_app([_fleet(folder)], LoopbackLogin("who"), clock=lambda: NOW)
+        app = create_app([_fleet(folder)], LoopbackLogin("who", "key-of-operators"), clock=lambda: NOW)
         yield from (
             f"address {rule}" for rule in app.server.url_map.iter_rules() if not _is_internal(str(rule))
         )

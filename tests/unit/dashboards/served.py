@@ -8,6 +8,7 @@ from typing import Any
 from dash.development.base_component import Component
 
 from fleetgauge_dashboards.figures.theme import LIGHT
+from fleetgauge_dashboards.identity import LoopbackLogin
 from fleetgauge_dashboards.links import View
 from fleetgauge_dashboards.pages.page import Page, PageContext
 from fleetgauge_dashboards.reader import LakeReader
@@ -15,6 +16,7 @@ from fleetgauge_dashboards.served_fleets import ServedFleet
 from tests.browser.lake import LakeTimes, write
 
 NOW = datetime(2026, 3, 5, 12, 0, tzinfo=UTC)
+LOCAL_LOGIN = LoopbackLogin("tester", "key-of-operators")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """`fleetgauge dash`: one-line errors for wrong input, a URL as text or JSON, a clean shutdown."""
 
 import json
+import os
 import signal
 import socket
 import subprocess
@@ -10,8 +11,9 @@ from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from socket import gethostname
+from urllib.error import HTTPError
 from urllib.parse import urlsplit
-from urllib.request import Request, urlopen
+from urllib.request import HTTPRedirectHandler, Request, build_opener, urlopen
 
 import psutil
 import pytest
@@ -20,11 +22,13 @@ from click.testing import CliRunner
 from fleetgauge_core import __version__
 from fleetgauge_dashboards.cli import dash
 from fleetgauge_dashboards.command import _describe_site, _load_fleets
+from fleetgauge_dashboards.operator_key import KEY_VARIABLE
 from fleetgauge_dashboards.security_headers import TOKEN_COOKIE, TOKEN_HEADER
 from fleetgauge_dashboards.served_fleets import ServedFleet
 from fleetgauge_dashboards.single_flight import MAX_CONCURRENT_COMPUTATIONS
 from fleetgauge_dashboards.worker import THREADS
 from tests.browser.lake import write
+from tests.correction_callback import CALLBACK, build_body, build_headers
 from tests.exposition import samples
 from tests.waiting import wait_until
 
@@ -109,9 +113,11 @@ def test_two_fleets_with_the_same_name_are_rejected(tmp_path: Path) -> None:
 
 
 @contextmanager
-def _serving(*arguments: str) -> Iterator[subprocess.Popen[str]]:
+def _serving(*arguments: str, **variables: str) -> Iterator[subprocess.Popen[str]]:
     command = [sys.executable, "-c", "from fleetgauge_dashboards.cli import dash; dash()", *arguments]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ | variables
+    ) as process:
         try:
             yield process
         finally:
@@ -156,6 +162,92 @@ def test_two_workers_serve_and_merge_their_metrics(tmp_path: Path) -> None:
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0
         assert not psutil.pid_exists(process.pid)
+
+
+class _NoRedirect(HTTPRedirectHandler):
+    """Treats a redirection as an error."""
+
+    def redirect_request(self, *_: object) -> None:
+        return None
+
+
+def _read_operator_cookie(operator_url: str) -> str:
+    with pytest.raises(HTTPError, match="303") as redirection:
+        build_opener(_NoRedirect).open(operator_url, timeout=60)
+    return str(redirection.value.headers["Set-Cookie"]).partition(";")[0]
+
+
+def _correct(url: str, *cookies: str) -> str:
+    headers = build_headers(url.rstrip("/"), *cookies)
+    request = Request(f"{url}{CALLBACK[1:]}", json.dumps(build_body()).encode(), headers)
+    with urlopen(request, timeout=60) as response:
+        return str(response.read().decode())
+
+
+def test_all_workers_share_the_key_of_the_printed_link(tmp_path: Path) -> None:
+    write(tmp_path, datetime.now(UTC))
+    with _serving("--lake", str(tmp_path), "--port", "0", "--workers", "2", "--json") as process:
+        assert process.stdout is not None
+        printed = json.loads(process.stdout.readline())
+        url, operator_url = printed["url"], printed["operator_url"]
+        parent = psutil.Process(process.pid)
+        wait_until(lambda: len(parent.children()) == 2, 120, "two workers", 0.01)
+        cookie = _read_operator_cookie(operator_url)
+        for suspended in parent.children():
+            suspended.suspend()
+            # It may have accepted a connection before, which then waits for it.
+            assert _read_operator_cookie(operator_url) == cookie
+            assert "the time range is not fixed" in _correct(url, cookie)
+            assert "open the link for operators" in _correct(url)
+            suspended.resume()
+
+
+def _send(port: int, request: bytes) -> bytes:
+    with socket.create_connection(("127.0.0.1", port), 60) as client:
+        client.sendall(request)
+        return client.recv(1_000)
+
+
+def test_the_key_is_printed_in_its_line_only(tmp_path: Path) -> None:
+    write(tmp_path, datetime.now(UTC))
+    key = "key-of-operators-for-this-test"
+    arguments = ("--lake", str(tmp_path), "--port", "0", "--json")
+    with _serving(*arguments, **{KEY_VARIABLE: key}) as process:
+        assert process.stdout is not None
+        printed = json.loads(process.stdout.readline())
+        url = printed["url"]
+        assert printed == {"url": url, "operator_url": f"{url}operator?key={key}"}
+        _read_operator_cookie(printed["operator_url"])
+        query = f"?key={key}".encode()
+        host = b" HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+        for request, status in (
+            (b"GET /operator" + query + b"x" + host, b"403"),
+            (b"POST /operator" + query + host, b"405"),
+            (b"GET /operator" + query + host + b"no header\r\n", b"400"),
+        ):
+            response = _send(urlsplit(url).port or 0, request + b"\r\n")
+            assert response.startswith(b"HTTP/1.1 " + status)
+            assert key.encode() not in response
+        # A malformed callback is an exception in the application, whose traceback is logged.
+        headers = build_headers(url.rstrip("/"))
+        with pytest.raises(HTTPError, match="500"):
+            urlopen(Request(f"{url}{CALLBACK[1:]}?key={key}", b"{}", headers), timeout=60)
+        process.send_signal(signal.SIGTERM)
+        out, stderr = process.communicate(timeout=60)
+        assert (process.returncode, out) == (0, "")
+        assert "Traceback" in stderr
+        assert stderr.count(key) == 1
+        assert f"To acknowledge alerts and add corrections, open {printed['operator_url']}\n" in stderr
+
+
+def test_with_a_login_by_a_proxy_no_link_is_printed(tmp_path: Path) -> None:
+    arguments = ("--lake", str(tmp_path), "--port", "0", "--user-header", "X-User", "--json")
+    with _serving(*arguments, **{KEY_VARIABLE: "unused"}) as process:
+        assert process.stdout is not None
+        assert json.loads(process.stdout.readline()).keys() == {"url"}
+        process.send_signal(signal.SIGTERM)
+        _, stderr = process.communicate(timeout=60)
+        assert "operator" not in stderr
 
 
 def test_silent_and_slow_connections_take_no_thread(tmp_path: Path) -> None:

@@ -12,7 +12,6 @@ from flask.testing import FlaskClient
 
 from fleetgauge_core import __version__, tables
 from fleetgauge_dashboards.app import create_app
-from fleetgauge_dashboards.identity import LoopbackLogin
 from fleetgauge_dashboards.links import (
     AlertsView,
     BrokerView,
@@ -29,11 +28,9 @@ from fleetgauge_dashboards.security_headers import MAX_BODY_BYTES, TOKEN_COOKIE,
 from fleetgauge_dashboards.serialization import format_csv
 from fleetgauge_dashboards.served_fleets import ServedFleet
 from tests.browser.lake import ORDERS, write
+from tests.correction_callback import CALLBACK
 from tests.exposition import samples
-from tests.unit.dashboards.served import NOW
-
-CALLBACK = "/_dash-update-component"
-
+from tests.unit.dashboards.served import LOCAL_LOGIN, NOW
 
 #: The address of the server that Flask's test client asks.
 ORIGIN = {"Origin": "http://localhost"}
@@ -43,9 +40,7 @@ ORIGIN = {"Origin": "http://localhost"}
 def client(tmp_path: Path) -> FlaskClient:
     write(tmp_path, NOW)
     fleet = ServedFleet("fleet", str(tmp_path))
-    return create_app(
-        [fleet], LoopbackLogin("tester"), clock=lambda: NOW + timedelta(seconds=30)
-    ).server.test_client()
+    return create_app([fleet], LOCAL_LOGIN, clock=lambda: NOW + timedelta(seconds=30)).server.test_client()
 
 
 @pytest.mark.parametrize(
@@ -246,7 +241,7 @@ def test_metrics_contain_readability_and_age_of_the_tables(tmp_path: Path) -> No
     write(tmp_path, NOW)
     (tmp_path / tables.QUALITY.path / "_delta_log" / "00000000000000000001.json").write_text("no commit\n")
     client = create_app(
-        [ServedFleet("eu", str(tmp_path))], LoopbackLogin("tester"), clock=lambda: NOW
+        [ServedFleet("eu", str(tmp_path))], LOCAL_LOGIN, clock=lambda: NOW
     ).server.test_client()
     text = client.get("/metrics").text
     assert samples(text, "fleetgauge_build_info") == {("dash", __version__): 1}

@@ -1,5 +1,6 @@
-"""Only a trusted proxy's header identifies users; without a login only requests over loopback may write."""
+"""Only a trusted proxy's header identifies users; without one only local requests with the key may write."""
 
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from fleetgauge_dashboards.identity import (
     Role,
     User,
     explain_denial,
+    name_operator_cookie,
     restrict_to_own_pages,
 )
 from fleetgauge_dashboards.links import ClusterView, Span, Window
@@ -41,6 +43,7 @@ from tests.browser.lake import ORDERS, put, write
 from tests.unit.dashboards.served import NOW, LakeFixture, open_lake
 
 OPERATOR, VIEWER = User("ada", Role.OPERATOR), User("bob", Role.VIEWER)
+KEY_LOGIN = LoopbackLogin("ada", "key-of-operators")
 LOGIN = ProxyLogin("X-Forwarded-User", frozenset({"10.0.0.9"}), frozenset({"ada"}))
 
 
@@ -48,6 +51,12 @@ def _origin(address: str | None, **headers: str) -> RequestOrigin:
     return RequestOrigin(
         Headers([(name.replace("_", "-"), value) for name, value in headers.items()]), address
     )
+
+
+def _origin_with_key(address: str | None, **headers: str) -> RequestOrigin:
+    origin = _origin(address, **headers)
+    origin.headers["Cookie"] = f"{name_operator_cookie(origin.headers)}={KEY_LOGIN.key}"
+    return origin
 
 
 def test_a_trusted_proxy_identifies_the_user() -> None:
@@ -78,10 +87,49 @@ def test_only_a_listed_operator_gets_the_operator_role(name: str) -> None:
         ("192.168.0.7", "127.0.0.1:8050", Role.VIEWER),
     ],
 )
-def test_without_a_login_only_loopback_requests_get_the_operator_role(
+def test_with_the_key_only_loopback_requests_get_the_operator_role(
     address: str, host: str, role: Role
 ) -> None:
-    assert LoopbackLogin("ada").identify(_origin(address, Host=host)).role is role
+    origin = _origin_with_key(address, Host=host)
+    user = KEY_LOGIN.identify(origin)
+    assert user.role is role
+    assert role is Role.OPERATOR or "only users of the machine" in (explain_denial(user) or "")
+
+
+@pytest.mark.parametrize(
+    "cookie",
+    [
+        "",
+        "fleetgauge_operator_8050=",
+        "fleetgauge_operator_8050=key-of-operator",
+        "fleetgauge_operator_8050=key-of-operators-and-more",
+        "fleetgauge_operator_8050=key-of-\xf6perators",
+        "fleetgauge_operator_8051=key-of-operators",
+        "fleetgauge_operator_80=key-of-operators",
+        "key-of-operators",
+    ],
+)
+def test_without_the_key_in_its_cookie_a_local_user_is_a_viewer(cookie: str) -> None:
+    user = KEY_LOGIN.identify(_origin("127.0.0.1", Host="127.0.0.1:8050", Cookie=cookie))
+    assert explain_denial(user) == (
+        "anonymous is a viewer: open the link for operators that fleetgauge dash printed when it started."
+    )
+
+
+def test_the_cookies_of_servers_on_other_ports_are_kept_apart() -> None:
+    other = LoopbackLogin("ada", "key-of-the-other")
+    cookies = "fleetgauge_operator_8050=key-of-operators; fleetgauge_operator_80=key-of-the-other"
+    for login, host, role in (
+        (KEY_LOGIN, "127.0.0.1:8050", Role.OPERATOR),
+        (KEY_LOGIN, "127.0.0.1", Role.VIEWER),
+        (other, "127.0.0.1", Role.OPERATOR),
+        (other, "127.0.0.1:8050", Role.VIEWER),
+    ):
+        assert login.identify(_origin("127.0.0.1", Host=host, Cookie=cookies)).role is role
+
+
+def test_the_key_is_not_in_the_text_of_the_login() -> None:
+    assert "key-of-operators" not in repr(KEY_LOGIN)
 
 
 @pytest.mark.parametrize(
@@ -99,14 +147,14 @@ def test_without_a_login_only_loopback_requests_get_the_operator_role(
     ],
 )
 def test_behind_a_proxy_without_a_login_nobody_is_a_local_user(header: str) -> None:
-    user = LoopbackLogin("ada").identify(_origin("127.0.0.1", Host="127.0.0.1:8050", **{header: "x"}))
+    user = KEY_LOGIN.identify(_origin_with_key("127.0.0.1", Host="127.0.0.1:8050", **{header: "x"}))
     assert user.role is Role.VIEWER
     assert "--user-header" in (explain_denial(user) or "")
 
 
 def test_a_request_by_http_1_0_came_through_a_proxy() -> None:
-    origin = RequestOrigin(Headers({"Host": "127.0.0.1:8050"}), "127.0.0.1", "HTTP/1.0")
-    assert LoopbackLogin("ada").identify(origin).role is Role.VIEWER
+    origin = _origin_with_key("127.0.0.1", Host="127.0.0.1:8050")
+    assert KEY_LOGIN.identify(replace(origin, protocol="HTTP/1.0")).role is Role.VIEWER
 
 
 def test_an_operator_writes_only_from_the_servers_own_pages() -> None:

@@ -13,14 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fleetgauge_dashboards.app import create_app
-from fleetgauge_dashboards.identity import LoopbackLogin
 from fleetgauge_dashboards.path_prefix import parse_prefix, remove_prefix
 from fleetgauge_dashboards.security_headers import TOKEN_COOKIE, TOKEN_HEADER
 from fleetgauge_dashboards.served_fleets import ServedFleet
 from fleetgauge_dashboards.site_address import SiteAddress
 from tests.browser.lake import write
-from tests.unit.dashboards.served import NOW
-from tests.unit.dashboards.test_files import CALLBACK, ORIGIN
+from tests.correction_callback import CALLBACK
+from tests.unit.dashboards.served import LOCAL_LOGIN, NOW
+from tests.unit.dashboards.test_files import ORIGIN
 
 PREFIX = "/ops/fleetgauge"
 FORWARDED = {"X-Forwarded-Prefix": f"{PREFIX}/"}
@@ -59,6 +59,7 @@ def test_a_path_is_a_prefix_without_its_last_slash(text: str, prefix: str) -> No
         "/\xfc",
         "https://ops.example/a",
         "/alerts",
+        "/operator",
         "/cluster/a",
         "/livez/",
         "/_dash-layout",
@@ -83,7 +84,7 @@ def test_a_prefix_is_removed_once_and_from_whole_segments_only(text: str) -> Non
 def _open(root: Path, path: str = "") -> FlaskClient:
     site = SiteAddress(proxies=frozenset({"127.0.0.1"}), path=path)
     fleet = ServedFleet("fleet", str(root))
-    return create_app([fleet], LoopbackLogin("tester"), site=site, clock=lambda: NOW).server.test_client()
+    return create_app([fleet], LOCAL_LOGIN, site=site, clock=lambda: NOW).server.test_client()
 
 
 @pytest.fixture(scope="module")

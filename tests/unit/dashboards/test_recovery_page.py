@@ -12,7 +12,6 @@ from flask.testing import FlaskClient
 from fleetgauge_core import tables
 from fleetgauge_dashboards.app import create_app
 from fleetgauge_dashboards.figures.theme import LIGHT
-from fleetgauge_dashboards.identity import LoopbackLogin
 from fleetgauge_dashboards.links import FleetView, RecoveryView, Window, csv_href
 from fleetgauge_dashboards.pages import fleet, recovery
 from fleetgauge_dashboards.pages.page import PageContext, PageNotice
@@ -21,7 +20,7 @@ from fleetgauge_dashboards.served_fleets import ServedFleet
 from tests.browser import recovery_lake
 from tests.browser.lake import put
 from tests.browser.recovery_lake import GAP, MIRRORS, PAIRS, REGIONS, STALE_FOR, drill, group_minute
-from tests.unit.dashboards.served import NOW, open_lake, visible_text
+from tests.unit.dashboards.served import LOCAL_LOGIN, NOW, open_lake, visible_text
 
 HALF = timedelta(seconds=30)
 DAY = RecoveryView()
@@ -211,9 +210,7 @@ def test_drills_without_other_data_are_shown(tmp_path: Path) -> None:
 
 @pytest.fixture
 def client(root: Path) -> FlaskClient:
-    return create_app(
-        [build_fleet(root)], LoopbackLogin("tester"), clock=lambda: NOW + HALF
-    ).server.test_client()
+    return create_app([build_fleet(root)], LOCAL_LOGIN, clock=lambda: NOW + HALF).server.test_client()
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,10 @@ from dash.development.base_component import Component
 from flask.testing import FlaskClient
 
 from fleetgauge_dashboards.app import create_app
-from fleetgauge_dashboards.identity import LoopbackLogin
 from fleetgauge_dashboards.pages.markdown_components import convert_markdown
 from fleetgauge_dashboards.report.markdown_blocks import escape
 from fleetgauge_dashboards.served_fleets import ServedFleet
+from tests.unit.dashboards.served import LOCAL_LOGIN
 from tests.unit.dashboards.terminal.test_report import END, WEEK, write
 
 HOSTILE = "<img src=x onerror=alert(1)> [a](javascript:alert(2)) | `b`"
@@ -60,7 +60,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> FlaskClient:
     write(root / "b")
     fleets = [ServedFleet("a", str(root / "a")), ServedFleet("b <i>", str(root / "b"))]
     return create_app(
-        fleets, LoopbackLogin("tester"), clock=lambda: datetime(2026, 3, 20, tzinfo=UTC)
+        fleets, LOCAL_LOGIN, clock=lambda: datetime(2026, 3, 20, tzinfo=UTC)
     ).server.test_client()
 
 
@@ -104,7 +104,7 @@ def test_an_unreadable_table_is_reported_in_one_line(tmp_path: Path) -> None:
     for commit in (tmp_path / "gold/cluster_weeks/_delta_log").glob("*.json"):
         commit.write_text("{broken")
     client = create_app(
-        [ServedFleet("a", str(tmp_path))], LoopbackLogin("tester"), clock=lambda: END
+        [ServedFleet("a", str(tmp_path))], LOCAL_LOGIN, clock=lambda: END
     ).server.test_client()
     response = client.get(f"/review/{WEEK}.html")
     assert (response.status_code, response.mimetype) == (503, "text/plain")

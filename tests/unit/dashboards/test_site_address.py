@@ -10,13 +10,14 @@ from hypothesis import strategies as st
 from werkzeug.datastructures import Headers
 
 from fleetgauge_dashboards.app import create_app
-from fleetgauge_dashboards.identity import Login, LoopbackLogin, ProxyLogin
+from fleetgauge_dashboards.identity import Login, ProxyLogin
 from fleetgauge_dashboards.security_headers import TOKEN_COOKIE, TOKEN_HEADER
 from fleetgauge_dashboards.served_fleets import ServedFleet
 from fleetgauge_dashboards.site_address import SiteAddress, is_loopback, normalize_address, parse_host
 from tests.browser.lake import write
-from tests.unit.dashboards.served import NOW
-from tests.unit.dashboards.test_files import CALLBACK, _callback_body
+from tests.correction_callback import CALLBACK
+from tests.unit.dashboards.served import LOCAL_LOGIN, NOW
+from tests.unit.dashboards.test_files import _callback_body
 
 SITE = SiteAddress(frozenset({"ops.example"}), frozenset({"127.0.0.1"}))
 names = st.from_regex(r"[a-z]{1,9}(\.[a-z]{1,9}){0,2}", fullmatch=True)
@@ -105,7 +106,7 @@ def _open(root: Path, login: Login) -> FlaskClient:
 
 @pytest.fixture
 def client(tmp_path: Path) -> FlaskClient:
-    return _open(tmp_path, LoopbackLogin("tester"))
+    return _open(tmp_path, LOCAL_LOGIN)
 
 
 @pytest.mark.parametrize(
