@@ -19,6 +19,7 @@ from fleetgauge_core.kafka.cluster_admin import ClusterAdmin, TopicMetadata
 from fleetgauge_core.kafka.errors import KafkaUnavailableError
 from fleetgauge_core.kafka.topic_reader import ConsumerRecord, TopicReader
 from fleetgauge_core.metadata import (
+    ConfirmedTopic,
     PresentTopic,
     TopicChange,
     TopicChangeKind,
@@ -64,8 +65,7 @@ class FollowedReader(TopicReader):
         self._note_ends_at_s = 0.0
         self._outside: set[int] = set()
         """Partitions whose position is not in the log."""
-        self._is_missing = False
-        """Whether the topic was unknown at the last check."""
+        self._identity = ConfirmedTopic()
 
     @property
     def topic(self) -> str:
@@ -124,9 +124,7 @@ class FollowedReader(TopicReader):
         ``topic`` is None if it does not exist. Raises: KafkaUnavailableError if offsets or secrets are needed
         and cannot be read; the next check tries again.
         """
-        was_missing, self._is_missing = self._is_missing, topic is None
-        if self._is_missing and not was_missing:
-            # A broker that has just started does not know its topics yet.
+        if not self._identity.confirm(topic.topic_id if topic else None):
             return
         with self._lock:
             outside, ends = frozenset(self._outside), dict(self._ends)

@@ -6,6 +6,7 @@ count too, because a topic keeps the replicas with which it was created.
 
 import logging
 import time
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -15,7 +16,7 @@ from fleetgauge_core.fleet import ClusterAccess
 from fleetgauge_core.kafka.broker_registry import read_broker_registry
 from fleetgauge_core.kafka.cluster_admin import ClusterAdmin, TopicMetadata, TopicSpec
 from fleetgauge_core.kafka.errors import KafkaRequestRejectedError, KafkaUnavailableError
-from fleetgauge_core.metadata import SettingDifference, find_differences
+from fleetgauge_core.metadata import ConfirmedTopic, SettingDifference, find_differences
 
 _log = logging.getLogger("fleetgauge.kafka")
 
@@ -52,6 +53,7 @@ class TopicKeeper:
         """How many there were when a topic with few replicas was last judged."""
         self._count_at_s = 0.0
         self._logged: set[str] = set()
+        self._identities: defaultdict[str, ConfirmedTopic] = defaultdict(ConfirmedTopic)
         self._topic_ids: dict[str, str] = {}
         self.recreations = 0
         """How often a topic was found to be another one than before: producers must be renewed then."""
@@ -94,10 +96,14 @@ class TopicKeeper:
         if topic is None:
             self._create(self._limit_replicas(spec, self._count_brokers()))
         else:
-            self.recreations += self._topic_ids.get(spec.name, topic.topic_id) != topic.topic_id
-            self._topic_ids[spec.name] = topic.topic_id
+            self._follow_identity(spec.name, topic.topic_id)
             self._correct(spec, topic)
             self._check_replicas(spec, topic)
+
+    def _follow_identity(self, name: str, topic_id: str) -> None:
+        if self._identities[name].confirm(topic_id):
+            self.recreations += self._topic_ids.get(name, topic_id) != topic_id
+            self._topic_ids[name] = topic_id
 
     def _count_brokers(self) -> int:
         """Return how many brokers are registered, restarting ones included."""

@@ -7,6 +7,7 @@ from fleetgauge_core.metadata.cluster_metadata import (
     TopicPartition,
 )
 from fleetgauge_core.metadata.topic_changes import (
+    ConfirmedTopic,
     LogBounds,
     OffsetGap,
     PresentTopic,
@@ -29,6 +30,7 @@ __all__ = [
     "MIN_IN_SYNC",
     "BrokerRegistration",
     "ClusterMetadata",
+    "ConfirmedTopic",
     "LogBounds",
     "OffsetGap",
     "PartitionMetadata",

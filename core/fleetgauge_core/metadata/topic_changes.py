@@ -50,6 +50,28 @@ class OffsetGap(NamedTuple):
         return f"partition {self.partition} offsets {self.start} to {self.end - 1}"
 
 
+class ConfirmedTopic:
+    """The ID of a topic, once two looks in a row agree on it.
+
+    A broker that has just started knows no topic, and one that lags behind knows the one before. A client
+    that asked it right after a change could keep what it was told.
+    """
+
+    def __init__(self) -> None:
+        self._latest: str | None = None
+        self._has_looked = False
+
+    def confirm(self, topic_id: str | None) -> bool:
+        """Take note of the ID, None if the topic does not exist, and return whether it is confirmed.
+
+        The first ID is: there is nothing yet that it changes.
+        """
+        is_first = not self._has_looked and topic_id is not None
+        is_confirmed = is_first or (self._has_looked and topic_id == self._latest)
+        self._latest, self._has_looked = topic_id, True
+        return is_confirmed
+
+
 @dataclass(frozen=True, slots=True)
 class TopicSnapshot:
     """What a reader knew of a topic; ``topic_id`` is None if it never existed, or its ID is not known.

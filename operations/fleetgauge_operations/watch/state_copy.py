@@ -5,6 +5,7 @@ from threading import RLock
 
 from fleetgauge_core.detection import Finding
 from fleetgauge_core.kafka import ClusterAdmin, TopicMetadata
+from fleetgauge_core.metadata import ConfirmedTopic
 
 
 class StateCopy:
@@ -48,13 +49,15 @@ class RecreationFollower:
         self.topic = topic
         self._copy = state_copy
         self._restore = restore
+        self._identity = ConfirmedTopic()
 
     def check(self, topic: TopicMetadata | None, _: ClusterAdmin) -> None:
         """Take note of the topic, None if it does not exist.
 
         Raises: KafkaUnavailableError if it cannot be restored; the next check tries again.
         """
-        if topic is None:
+        is_confirmed = self._identity.confirm(topic.topic_id if topic else None)
+        if topic is None or not is_confirmed:
             return
         if self._copy.has_other_topic(self.topic, topic.topic_id):
             self._restore()

@@ -2,10 +2,12 @@
 
 from dataclasses import dataclass, field, replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fleetgauge_core.metadata import (
+    ConfirmedTopic,
     LogBounds,
     OffsetGap,
     PresentTopic,
@@ -170,3 +172,20 @@ def test_every_record_is_read_once_or_lost_and_losses_are_exact_or_called_bounds
         assert counted == lost
     else:
         assert counted <= lost
+
+
+@pytest.mark.parametrize(
+    ("looks", "confirmed"),
+    [
+        (["a", "a", "b", "b", "b"], [True, True, False, True, True]),
+        (["a", "b", "a", "b", "b"], [True, False, False, False, True]),
+        (["a", None, "a", "a", None, None], [True, False, False, True, False, True]),
+        ([None, "a", "a"], [False, False, True]),
+        ([None, None, "a", "a"], [False, True, False, True]),
+    ],
+)
+def test_an_id_is_confirmed_by_the_second_look_that_agrees(
+    looks: list[str | None], confirmed: list[bool]
+) -> None:
+    topic = ConfirmedTopic()
+    assert [topic.confirm(topic_id) for topic_id in looks] == confirmed
