@@ -56,8 +56,8 @@ Example:
     multiple=True,
     default=("127.0.0.1", "::1"),
     show_default=True,
-    help="The address of a reverse proxy whose --user-header, X-Forwarded-Host and X-Forwarded-Prefix are "
-    "trusted; may be repeated.",
+    help="The address of a reverse proxy, or a network such as 10.0.0.0/8, whose --user-header, "
+    "X-Forwarded-Host and X-Forwarded-Prefix are trusted; may be repeated.",
 )
 @click.option(
     "--operator",

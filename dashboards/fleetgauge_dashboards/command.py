@@ -15,7 +15,7 @@ from fleetgauge_dashboards.operator_key import choose_key, format_operator_url
 from fleetgauge_dashboards.path_prefix import parse_prefix
 from fleetgauge_dashboards.served_fleets import ServedFleet
 from fleetgauge_dashboards.server import format_url, open_listener, serve
-from fleetgauge_dashboards.site_address import SiteAddress, is_address, normalize_address, parse_host
+from fleetgauge_dashboards.site_address import SiteAddress, TrustedProxies, is_address, parse_host
 
 #: Dash reads this variable and cannot start with it, since it gets its paths otherwise.
 _DASH_PATH_VARIABLE = "DASH_URL_BASE_PATHNAME"
@@ -67,7 +67,7 @@ def serve_dashboards(
         if as_json:
             print_json(urls)
 
-    serve(create_application, listener, workers, announce, sorted(site.proxies))
+    serve(create_application, listener, workers, announce, site.proxies)
 
 
 def _print_line(text: str) -> None:
@@ -93,9 +93,6 @@ def _describe_site(
             f"--path {path}: not a path for the pages; it begins with a slash, has only letters, digits and "
             "._~- between slashes, and is none of the pages' own, such as /alerts"
         )
-    for proxy in proxies:
-        if not is_address(proxy):
-            raise InputError(f"--proxy {proxy}: not an IP address; repeat the option for several proxies")
     for name in allowed_hosts:
         if parse_host(name) is None or parse_host(name) != name.lower().removesuffix("."):
             raise InputError(f"--allow-host {name}: not a host name; give a name alone, such as ops.example")
@@ -105,12 +102,22 @@ def _describe_site(
     names = map(parse_host, (*allowed_hosts, *page_hosts, host, gethostname()))
     return SiteAddress(
         names=frozenset(name for name in names if name is not None and not is_address(name)),
-        proxies=frozenset(normalize_address(proxy) or proxy for proxy in proxies),
+        proxies=_parse_proxies(proxies),
         path=prefix,
     )
 
 
-def _select_login(user_header: str | None, proxies: frozenset[str], operators: tuple[str, ...]) -> Login:
+def _parse_proxies(proxies: Sequence[str]) -> TrustedProxies:
+    try:
+        return TrustedProxies.parse(proxies)
+    except ValueError as error:
+        raise InputError(
+            f"--proxy {error}: not an IP address, nor a network such as 10.0.0.0/8 without host bits; repeat "
+            "the option for several proxies"
+        ) from error
+
+
+def _select_login(user_header: str | None, proxies: TrustedProxies, operators: tuple[str, ...]) -> Login:
     if user_header is None:
         if operators:
             raise InputError("--operator requires --user-header: without it users have no names")

@@ -9,8 +9,8 @@ from werkzeug.sansio.http import parse_cookie
 
 from fleetgauge_dashboards.site_address import (
     SiteAddress,
+    TrustedProxies,
     is_loopback,
-    normalize_address,
     parse_host,
     parse_port,
 )
@@ -88,16 +88,16 @@ def name_operator_cookie(headers: Headers) -> str:
 class ProxyLogin:
     """A login by a reverse proxy that authenticates users and names them in a request header.
 
-    The header counts only if the request comes from an address in ``proxies``.
+    The header counts only if the request comes from one of ``proxies``.
     """
 
     header: str
-    proxies: frozenset[str]
+    proxies: TrustedProxies
     operators: frozenset[str]
 
     def is_proxied(self, origin: RequestOrigin) -> bool:
         """Return whether a trusted proxy passed the request on."""
-        return normalize_address(origin.address) in self.proxies
+        return self.proxies.includes(origin.address)
 
     def identify(self, origin: RequestOrigin) -> User | None:
         """Return the user that a trusted proxy named, or None without one."""

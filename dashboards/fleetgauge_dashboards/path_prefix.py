@@ -62,7 +62,7 @@ class PathPrefix:
 
     def _find_prefix(self, environment: Mapping[str, Any]) -> str:
         forwarded = environment.get("HTTP_X_FORWARDED_PREFIX")
-        if forwarded is None or not self._site.is_proxy(environment.get("REMOTE_ADDR")):
+        if forwarded is None or not self._site.proxies.includes(environment.get("REMOTE_ADDR")):
             return self._site.path
         prefix = parse_prefix(forwarded)
         if prefix is not None:

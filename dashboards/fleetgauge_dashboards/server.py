@@ -7,11 +7,12 @@ that it inherits no threads. The workers' metrics meet in a folder (prometheus_c
 import os
 import socket
 import tempfile
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from typing import Any
 
 from gunicorn.app.base import BaseApplication
 
+from fleetgauge_dashboards.site_address import TrustedProxies
 from fleetgauge_dashboards.worker import EventLoopWorker
 
 #: gunicorn replaces a worker that has not reported to the arbiter for this long.
@@ -56,11 +57,11 @@ def serve(
     listener: socket.socket,
     workers: int,
     on_ready: Callable[[], None],
-    proxies: Collection[str] = (),
+    proxies: TrustedProxies,
 ) -> None:
     """Serve until SIGINT or SIGTERM; call ``on_ready`` once connections are accepted.
 
-    Whether a request came by HTTPS is believed only of the IP addresses ``proxies``.
+    Whether a request came by HTTPS is believed only of ``proxies``.
     """
     with tempfile.TemporaryDirectory(prefix="fleetgauge-dash-") as folder:
         os.environ[_METRICS_FOLDER_VARIABLE] = folder
@@ -79,7 +80,7 @@ class _GunicornServer(BaseApplication):  # type: ignore[misc]
         listener: socket.socket,
         workers: int,
         on_ready: Callable[[], None],
-        proxies: Collection[str],
+        proxies: TrustedProxies,
     ) -> None:
         self._create_application = create_application
         self._settings = {
@@ -87,7 +88,7 @@ class _GunicornServer(BaseApplication):  # type: ignore[misc]
             "workers": workers,
             "worker_class": EventLoopWorker,
             "asgi_lifespan": "off",
-            "forwarded_allow_ips": ",".join(proxies),
+            "forwarded_allow_ips": ",".join(map(str, proxies.networks)),
             "timeout": _WORKER_TIMEOUT_S,
             "graceful_timeout": _GRACEFUL_TIMEOUT_S,
             "loglevel": "warning",

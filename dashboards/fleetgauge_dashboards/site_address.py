@@ -5,8 +5,9 @@ the web site of that name read the responses. An IP address has no such owner.
 """
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
-from ipaddress import IPv6Address, ip_address
+from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from urllib.parse import urlsplit
 
 from werkzeug.datastructures import Headers
@@ -17,15 +18,41 @@ _HOST_NAME = re.compile(r"(?=.{1,253}$)[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*", r
 
 
 @dataclass(frozen=True, slots=True)
+class TrustedProxies:
+    """The reverse proxies whose headers are believed; an address is a network of one."""
+
+    networks: tuple[IPv4Network | IPv6Network, ...] = ()
+
+    @classmethod
+    def parse(cls, texts: Iterable[str]) -> "TrustedProxies":
+        """Return the proxies of addresses and networks such as 10.0.0.9 and 10.0.0.0/8.
+
+        Raises: ValueError, whose message is the first text that is neither.
+        """
+        networks = []
+        for text in texts:
+            try:
+                networks.append(ip_network(normalize_address(text) or text))
+            except ValueError as error:
+                raise ValueError(text) from error
+        return cls(tuple(networks))
+
+    def includes(self, address: str | None) -> bool:
+        """Return whether a peer is one of them."""
+        text = normalize_address(address)
+        return text is not None and is_address(text) and any(ip_address(text) in net for net in self.networks)
+
+
+@dataclass(frozen=True, slots=True)
 class SiteAddress:
     """Where browsers reach the pages.
 
-    ``names`` are the server's own host names in lower case, ``proxies`` the addresses of trusted reverse
-    proxies. ``path`` is the path of the pages without a slash at its end, unless a proxy reports another.
+    ``names`` are the server's own host names in lower case. ``path`` is the path of the pages without a slash
+    at its end, unless a proxy reports another.
     """
 
     names: frozenset[str] = frozenset()
-    proxies: frozenset[str] = frozenset()
+    proxies: TrustedProxies = TrustedProxies()
     path: str = ""
 
     def is_own_host(self, headers: Headers) -> bool:
@@ -50,15 +77,11 @@ class SiteAddress:
         if origin is None or scheme not in _DEFAULT_PORTS:
             return False
         hosts = [headers.get("Host", "")]
-        if self.is_proxy(address):
+        if self.proxies.includes(address):
             hosts.append(headers.get("X-Forwarded-Host", ""))
         return origin[0] in self.names or any(
             origin == _parse_netloc(host, _DEFAULT_PORTS[scheme]) for host in hosts
         )
-
-    def is_proxy(self, address: str | None) -> bool:
-        """Return whether a peer is a trusted reverse proxy."""
-        return normalize_address(address) in self.proxies
 
 
 #: A server without a name, which only browsers on this machine or by its IP address reach.

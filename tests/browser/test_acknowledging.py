@@ -9,12 +9,13 @@ from playwright.sync_api import expect
 
 from fleetgauge_core import tables
 from fleetgauge_dashboards.identity import Login, ProxyLogin
+from fleetgauge_dashboards.site_address import TrustedProxies
 from tests.browser.conftest import LOCAL_LOGIN, OpenPage, ServeLake, Site
 from tests.browser.lake import put, write
 from tests.read_only import mounted_read_only
 
 HEADER = "X-Forwarded-User"
-PROXY_LOGIN = ProxyLogin(HEADER, frozenset({"127.0.0.1"}), frozenset({"ada"}))
+PROXY_LOGIN = ProxyLogin(HEADER, TrustedProxies.parse(["127.0.0.1"]), frozenset({"ada"}))
 
 
 @pytest.fixture

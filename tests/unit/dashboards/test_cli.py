@@ -26,6 +26,7 @@ from fleetgauge_dashboards.operator_key import KEY_VARIABLE
 from fleetgauge_dashboards.security_headers import TOKEN_COOKIE, TOKEN_HEADER
 from fleetgauge_dashboards.served_fleets import ServedFleet
 from fleetgauge_dashboards.single_flight import MAX_CONCURRENT_COMPUTATIONS
+from fleetgauge_dashboards.site_address import TrustedProxies
 from fleetgauge_dashboards.worker import THREADS
 from tests.browser.lake import write
 from tests.correction_callback import CALLBACK, build_body, build_headers
@@ -51,7 +52,7 @@ def test_the_help_contains_an_example() -> None:
         ),
         *(
             (["--lake", "x", "--proxy", proxy], f"--proxy {proxy}: not an IP address")
-            for proxy in ("ingress.svc", "10.0.0.0/8", "10.0.0.1:8080", "")
+            for proxy in ("ingress.svc", "10.0.0.1/8", "10.0.0.0/33", "10.0.0.1:8080", "")
         ),
         *(
             (["--lake", "x", "--allow-host", name], f"--allow-host {name}: not a host name")
@@ -100,7 +101,7 @@ def test_the_servers_names_are_those_of_its_options_its_fleets_and_the_machine()
     ]
     site = _describe_site(fleets, "pages.internal", ("10.0.0.9", "0:0::1"), ("Other.example.",), "/")
     assert site.names == {"ops.example", "pages.internal", "other.example", gethostname().lower()}
-    assert site.proxies == {"10.0.0.9", "::1"}
+    assert site.proxies == TrustedProxies.parse(["10.0.0.9", "::1"])
 
 
 def test_two_fleets_with_the_same_name_are_rejected(tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ from fleetgauge_dashboards.pages.correction_form import record_correction
 from fleetgauge_dashboards.pages.page import PageContext
 from fleetgauge_dashboards.reader import read_once
 from fleetgauge_dashboards.served_fleets import ServedFleet
-from fleetgauge_dashboards.site_address import SiteAddress
+from fleetgauge_dashboards.site_address import SiteAddress, TrustedProxies
 from fleetgauge_dashboards.times import TimeFormat
 from fleetgauge_dashboards.views.actions import select_actions_of_week
 from fleetgauge_dashboards.views.alert_remarks import (
@@ -44,7 +44,7 @@ from tests.unit.dashboards.served import NOW, LakeFixture, open_lake
 
 OPERATOR, VIEWER = User("ada", Role.OPERATOR), User("bob", Role.VIEWER)
 KEY_LOGIN = LoopbackLogin("ada", "key-of-operators")
-LOGIN = ProxyLogin("X-Forwarded-User", frozenset({"10.0.0.9"}), frozenset({"ada"}))
+LOGIN = ProxyLogin("X-Forwarded-User", TrustedProxies.parse(["10.0.0.9"]), frozenset({"ada"}))
 
 
 def _origin(address: str | None, **headers: str) -> RequestOrigin:
@@ -158,7 +158,7 @@ def test_a_request_by_http_1_0_came_through_a_proxy() -> None:
 
 
 def test_an_operator_writes_only_from_the_servers_own_pages() -> None:
-    site = SiteAddress(frozenset({"ops.example"}), frozenset({"10.0.0.9"}))
+    site = SiteAddress(frozenset({"ops.example"}), TrustedProxies.parse(["10.0.0.9"]))
 
     def write_role(address: str = "10.0.0.9", **headers: str) -> Role:
         return restrict_to_own_pages(OPERATOR, _origin(address, **headers), site).role
@@ -178,7 +178,7 @@ def test_an_operator_writes_only_from_the_servers_own_pages() -> None:
 @pytest.fixture
 def client(tmp_path: Path) -> FlaskClient:
     write(tmp_path, NOW)
-    login = ProxyLogin("X-Forwarded-User", frozenset({"127.0.0.1"}), frozenset({"ada"}))
+    login = ProxyLogin("X-Forwarded-User", TrustedProxies.parse(["127.0.0.1"]), frozenset({"ada"}))
     return create_app([ServedFleet("fleet", str(tmp_path))], login, clock=lambda: NOW).server.test_client()
 
 

@@ -15,7 +15,7 @@ from fleetgauge_dashboards.identity import Login, LoopbackLogin, ProxyLogin
 from fleetgauge_dashboards.operator_key import KEY_VARIABLE, choose_key, format_operator_url, generate_key
 from fleetgauge_dashboards.reader import read_once
 from fleetgauge_dashboards.served_fleets import ServedFleet
-from fleetgauge_dashboards.site_address import SiteAddress
+from fleetgauge_dashboards.site_address import SiteAddress, TrustedProxies
 from tests.browser.lake import put, write
 from tests.correction_callback import CALLBACK, build_body, build_headers
 from tests.unit.dashboards.served import LOCAL_LOGIN, NOW
@@ -27,7 +27,7 @@ ADVICE = "open the link for operators that fleetgauge dash printed when it start
 
 
 def _open(root: Path, login: Login = LOCAL_LOGIN, path: str = "") -> FlaskClient:
-    site = SiteAddress(proxies=frozenset({"127.0.0.1"}), path=path)
+    site = SiteAddress(proxies=TrustedProxies.parse(["127.0.0.1"]), path=path)
     app = create_app([ServedFleet("fleet", str(root))], login, site=site, clock=lambda: NOW)
     # Cookies are given in the headers.
     return app.server.test_client(use_cookies=False)
@@ -133,7 +133,7 @@ def test_by_https_the_cookie_is_secure(client: FlaskClient) -> None:
 
 
 def test_with_a_login_by_a_proxy_there_is_no_link(lake: Path) -> None:
-    client = _open(lake, ProxyLogin("X-User", frozenset({"127.0.0.1"}), frozenset({"ada"})))
+    client = _open(lake, ProxyLogin("X-User", TrustedProxies.parse(["127.0.0.1"]), frozenset({"ada"})))
     response = client.get(f"/operator?key={KEY}", headers={"X-User": "ada"})
     assert (response.status_code, response.text) == (404, "unknown address\n")
 

@@ -16,7 +16,7 @@ from fleetgauge_dashboards.app import create_app
 from fleetgauge_dashboards.path_prefix import parse_prefix, remove_prefix
 from fleetgauge_dashboards.security_headers import TOKEN_COOKIE, TOKEN_HEADER
 from fleetgauge_dashboards.served_fleets import ServedFleet
-from fleetgauge_dashboards.site_address import SiteAddress
+from fleetgauge_dashboards.site_address import SiteAddress, TrustedProxies
 from tests.browser.lake import write
 from tests.correction_callback import CALLBACK
 from tests.unit.dashboards.served import LOCAL_LOGIN, NOW
@@ -82,7 +82,7 @@ def test_a_prefix_is_removed_once_and_from_whole_segments_only(text: str) -> Non
 
 
 def _open(root: Path, path: str = "") -> FlaskClient:
-    site = SiteAddress(proxies=frozenset({"127.0.0.1"}), path=path)
+    site = SiteAddress(proxies=TrustedProxies.parse(["127.0.0.1"]), path=path)
     fleet = ServedFleet("fleet", str(root))
     return create_app([fleet], LOCAL_LOGIN, site=site, clock=lambda: NOW).server.test_client()
 

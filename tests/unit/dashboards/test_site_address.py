@@ -13,13 +13,19 @@ from fleetgauge_dashboards.app import create_app
 from fleetgauge_dashboards.identity import Login, ProxyLogin
 from fleetgauge_dashboards.security_headers import TOKEN_COOKIE, TOKEN_HEADER
 from fleetgauge_dashboards.served_fleets import ServedFleet
-from fleetgauge_dashboards.site_address import SiteAddress, is_loopback, normalize_address, parse_host
+from fleetgauge_dashboards.site_address import (
+    SiteAddress,
+    TrustedProxies,
+    is_loopback,
+    normalize_address,
+    parse_host,
+)
 from tests.browser.lake import write
 from tests.correction_callback import CALLBACK
 from tests.unit.dashboards.served import LOCAL_LOGIN, NOW
 from tests.unit.dashboards.test_files import _callback_body
 
-SITE = SiteAddress(frozenset({"ops.example"}), frozenset({"127.0.0.1"}))
+SITE = SiteAddress(frozenset({"ops.example"}), TrustedProxies.parse(["127.0.0.1"]))
 names = st.from_regex(r"[a-z]{1,9}(\.[a-z]{1,9}){0,2}", fullmatch=True)
 
 
@@ -92,12 +98,6 @@ def test_an_opaque_or_malformed_origin_is_not_own(origin: str) -> None:
     assert not SITE.is_own_origin(Headers({"Host": "localhost", "Origin": origin}), "127.0.0.1")
 
 
-def test_a_mapped_ipv4_address_is_the_proxy_at_that_address() -> None:
-    assert SITE.is_proxy("::ffff:127.0.0.1")
-    assert not SITE.is_proxy("::ffff:127.0.0.2")
-    assert not SITE.is_proxy(None)
-
-
 def _open(root: Path, login: Login) -> FlaskClient:
     write(root, NOW)
     fleet = ServedFleet("fleet", str(root))
@@ -127,7 +127,7 @@ def test_health_and_metrics_are_served_under_any_name(client: FlaskClient, path:
 
 
 def test_with_a_login_the_proxy_may_pass_on_any_host(tmp_path: Path) -> None:
-    client = _open(tmp_path, ProxyLogin("X-User", frozenset({"127.0.0.1"}), frozenset()))
+    client = _open(tmp_path, ProxyLogin("X-User", TrustedProxies.parse(["127.0.0.1"]), frozenset()))
     headers = {"X-User": "ada", "Host": "pages.internal"}
     assert client.get("/", headers=headers).status_code == 200
     assert client.get("/", headers={"Host": "pages.internal"}).status_code == 401
@@ -149,3 +149,25 @@ def test_pages_behind_a_proxy_that_passes_its_own_host_are_read_only(
         "a reverse proxy passes requests on, but --user-header is missing: its users only read"
     ]
     assert client.post(CALLBACK, json=_callback_body(), headers=foreign).status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("proxies", "address", "is_included"),
+    [
+        (["10.0.0.9"], "10.0.0.9", True),
+        (["10.0.0.9"], "::ffff:10.0.0.9", True),
+        (["::ffff:10.0.0.9"], "10.0.0.9", True),
+        (["10.0.0.9"], "10.0.0.10", False),
+        (["10.0.0.0/8", "fd00::/8"], "10.255.0.1", True),
+        (["10.0.0.0/8", "fd00::/8"], "fd12::1", True),
+        (["10.0.0.0/8", "fd00::/8"], "11.0.0.1", False),
+        (["::/0"], "10.0.0.9", False),
+        (["0.0.0.0/0"], None, False),
+        (["0.0.0.0/0"], "unix:", False),
+        ([], "127.0.0.1", False),
+    ],
+)
+def test_a_proxy_is_trusted_by_its_address_or_network(
+    proxies: list[str], address: str | None, is_included: bool
+) -> None:
+    assert TrustedProxies.parse(proxies).includes(address) is is_included
