@@ -12,7 +12,7 @@ from dataclasses import replace
 from threading import Event, Lock
 from typing import Protocol
 
-from confluent_kafka import KafkaError, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
 from fleetgauge_core.fleet import ClusterAccess
 from fleetgauge_core.kafka.cluster_admin import ClusterAdmin, TopicMetadata
@@ -99,13 +99,16 @@ class FollowedReader(TopicReader):
         else:
             super()._handle_error(message, error)
 
-    def _change_assignment(self, partitions: list[TopicPartition] | None) -> None:
-        super()._change_assignment(partitions)
+    def _replace_consumer(self, consumer: Consumer) -> None:
+        super()._replace_consumer(consumer)
         with self._lock:
-            if partitions is None:
-                for noted in (self._positions, self._ends, self._outside):
-                    noted.clear()
-            for partition in partitions or ():
+            for noted in (self._positions, self._ends, self._outside):
+                noted.clear()
+
+    def _add_assignment(self, partitions: list[TopicPartition]) -> None:
+        super()._add_assignment(partitions)
+        with self._lock:
+            for partition in partitions:
                 self._outside.discard(partition.partition)
                 if partition.offset >= 0:
                     self._positions[partition.partition] = partition.offset
@@ -168,11 +171,8 @@ class FollowedReader(TopicReader):
             return replace(self._snapshot, positions=dict(self._positions))
 
     def _apply(self, change: TopicChange) -> None:
-        if change.kind is TopicChangeKind.RECREATED:
-            self.renew()
-        elif change.kind is TopicChangeKind.DELETED:
-            self.drop_assignments()
         if change.kind in (TopicChangeKind.DELETED, TopicChangeKind.RECREATED):
+            self.renew()
             with self._lock:
                 self._partitions.clear()
         self._resume(change.resume)

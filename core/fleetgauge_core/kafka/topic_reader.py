@@ -97,11 +97,7 @@ class TopicReader:
     def assign_from(self, offsets: Mapping[int, int]) -> None:
         """Read partitions from these offsets, from the next poll on, whether or not they were read before."""
         partitions = [TopicPartition(self._topic, partition, offset) for partition, offset in offsets.items()]
-        self._changes.put(partial(self._change_assignment, partitions))
-
-    def drop_assignments(self) -> None:
-        """Read no partition any more, from the next poll on."""
-        self._changes.put(partial(self._change_assignment, None))
+        self._changes.put(partial(self._add_assignment, partitions))
 
     def find_offsets_at(
         self, partitions: Iterable[int], at: datetime, timeout_s: float = 5
@@ -159,24 +155,22 @@ class TopicReader:
         self._on_error(message.partition() or 0, error_code(error))
 
     def _replace_consumer(self, consumer: Consumer) -> None:
-        self._change_assignment(None)
         previous, self._consumer = self._consumer, consumer
+        self._assigned.clear()
         previous.close()
 
-    def _change_assignment(self, partitions: list[TopicPartition] | None) -> None:
-        """Add partitions at their offsets, or drop all."""
+    def _add_assignment(self, partitions: list[TopicPartition]) -> None:
         replaced = [
-            self._assigned[number]
-            for number in (self._assigned if partitions is None else (p.partition for p in partitions))
-            if number in self._assigned
+            self._assigned[partition.partition]
+            for partition in partitions
+            if partition.partition in self._assigned
         ]
         if replaced:
             self._consumer.incremental_unassign(replaced)
             for partition in replaced:
                 del self._assigned[partition.partition]
-        if partitions:
-            self._consumer.incremental_assign(partitions)
-            self._assigned |= {partition.partition: partition for partition in partitions}
+        self._consumer.incremental_assign(partitions)
+        self._assigned |= {partition.partition: partition for partition in partitions}
 
     def _log_error(self, _: int, code: str) -> None:
         if code not in self._logged_errors:

@@ -58,7 +58,7 @@ class FakeConsumer:
         self.assigned.append(partition.offset)
 
     def close(self) -> None:
-        pass
+        self.next_offset = None
 
     def incremental_unassign(self, _: list[TopicPartition]) -> None:
         self.next_offset = None
