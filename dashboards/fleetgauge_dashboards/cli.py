@@ -83,7 +83,7 @@ Example:
 )
 @json_option(
     'Print {"url": ..., "operator_url": ...} on stdout once the server accepts connections; the latter only '
-    "without --user-header."
+    "without --user-header, and if the server can be reached over loopback."
 )
 def dash(**options: Any) -> None:
     """Serve dashboards of a lake's service levels until interrupted.

@@ -6,6 +6,7 @@ from getpass import getuser
 from pathlib import Path
 from socket import gethostname
 from typing import Any
+from urllib.parse import urlsplit
 
 from fleetgauge_core.fleet import Fleet, load_fleet
 from fleetgauge_core.runtime.cli import InputError, print_json
@@ -15,7 +16,13 @@ from fleetgauge_dashboards.operator_key import choose_key, format_operator_url
 from fleetgauge_dashboards.path_prefix import parse_prefix
 from fleetgauge_dashboards.served_fleets import ServedFleet
 from fleetgauge_dashboards.server import format_url, open_listener, serve
-from fleetgauge_dashboards.site_address import SiteAddress, TrustedProxies, is_address, parse_host
+from fleetgauge_dashboards.site_address import (
+    SiteAddress,
+    TrustedProxies,
+    is_address,
+    is_loopback,
+    parse_host,
+)
 
 #: Dash reads this variable and cannot start with it, since it gets its paths otherwise.
 _DASH_PATH_VARIABLE = "DASH_URL_BASE_PATHNAME"
@@ -61,7 +68,7 @@ def serve_dashboards(
     def announce() -> None:
         _print_line(f"Serving {lakes} at {url} (Ctrl-C stops the server)")
         urls = {"url": url}
-        if isinstance(login, LoopbackLogin):
+        if isinstance(login, LoopbackLogin) and is_loopback(urlsplit(url).hostname):
             urls |= {"operator_url": format_operator_url(url, login.key)}
             _print_line(f"To acknowledge alerts and add corrections, open {urls['operator_url']}")
         if as_json:

@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from werkzeug.datastructures import Headers
 from werkzeug.sansio.http import parse_cookie
+from werkzeug.wrappers import Request
 
 from fleetgauge_dashboards.site_address import (
     SiteAddress,
@@ -30,7 +31,10 @@ _PROXY_HEADERS = (
     "CDN-Loop",
 )
 #: How a user of this machine becomes an operator.
-LINK_ADVICE = "open the link for operators that fleetgauge dash printed when it started"
+LINK_ADVICE = (
+    "open the link for operators that fleetgauge dash printed when it started, and use the pages under the "
+    "address of that link"
+)
 
 
 class Role(StrEnum):
@@ -57,6 +61,11 @@ class RequestOrigin:
     address: str | None
     protocol: str = "HTTP/1.1"
 
+    @classmethod
+    def of(cls, request: Request) -> "RequestOrigin":
+        """Return the origin of a request."""
+        return cls(request.headers, request.remote_addr, request.environ["SERVER_PROTOCOL"])
+
     @property
     def is_proxied(self) -> bool:
         """Whether a reverse proxy passed the request on, as far as it can be known.
@@ -70,9 +79,9 @@ class RequestOrigin:
         )
 
     @property
-    def operator_cookie(self) -> str:
-        """The value of the operators' cookie, "" without it."""
-        return parse_cookie(self.headers.get("Cookie")).get(name_operator_cookie(self.headers), "")
+    def operator_cookies(self) -> list[str]:
+        """The values of the operators' cookie; another path of the same host may have set one as well."""
+        return parse_cookie(self.headers.get("Cookie")).getlist(name_operator_cookie(self.headers))
 
 
 def name_operator_cookie(headers: Headers) -> str:
@@ -125,22 +134,21 @@ class LoopbackLogin:
 
     def identify(self, origin: RequestOrigin) -> User:
         """Return the operator for a request over loopback with the key, else an anonymous viewer."""
+        denial = self.find_denial(origin)
+        if not denial and any(map(self.is_key, origin.operator_cookies)):
+            return User(self.user, Role.OPERATOR)
+        return User("anonymous", Role.VIEWER, denial or LINK_ADVICE)
+
+    def find_denial(self, origin: RequestOrigin) -> str:
+        """Return why a request cannot be an operator's, whatever its key; "" if it can."""
         if self.is_proxied(origin):
-            return User(
-                "anonymous",
-                Role.VIEWER,
+            return (
                 "a reverse proxy passed the request on without a user's name; let it authenticate users, and "
-                "start fleetgauge dash with --user-header",
+                "start fleetgauge dash with --user-header"
             )
-        if not (is_loopback(origin.address) and is_loopback(parse_host(origin.headers.get("Host", "")))):
-            return User(
-                "anonymous",
-                Role.VIEWER,
-                "without --user-header, only users of the machine that runs fleetgauge dash can be operators",
-            )
-        if not self.is_key(origin.operator_cookie):
-            return User("anonymous", Role.VIEWER, LINK_ADVICE)
-        return User(self.user, Role.OPERATOR)
+        if is_loopback(origin.address) and is_loopback(parse_host(origin.headers.get("Host", ""))):
+            return ""
+        return "without --user-header, only users of the machine that runs fleetgauge dash can be operators"
 
     def is_key(self, text: str) -> bool:
         """Return whether a text is the key; the time that it takes does not depend on where they differ."""

@@ -2,7 +2,13 @@
 
 from flask import Flask, Response, request
 
-from fleetgauge_dashboards.identity import LINK_ADVICE, Login, LoopbackLogin, name_operator_cookie
+from fleetgauge_dashboards.identity import (
+    LINK_ADVICE,
+    Login,
+    LoopbackLogin,
+    RequestOrigin,
+    name_operator_cookie,
+)
 from fleetgauge_dashboards.pages.files import text_response
 
 
@@ -15,6 +21,8 @@ def register(server: Flask, login: Login) -> None:
     def open_link() -> Response:
         if not isinstance(login, LoopbackLogin):
             return text_response("unknown address", 404)
+        if denial := login.find_denial(RequestOrigin.of(request)):
+            return text_response(f"no operator: {denial}", 403)
         if not login.is_key(request.args.get("key", "")):
             return text_response(f"wrong or missing key: {LINK_ADVICE}", 403)
         return _hand_over(login.key)

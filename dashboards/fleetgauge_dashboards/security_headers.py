@@ -34,7 +34,7 @@ def identify_requests(login: Login, site: SiteAddress) -> Callable[[], User | No
 
     def identify_user() -> User | None:
         nonlocal is_reported
-        origin = _current_origin()
+        origin = RequestOrigin.of(request)
         if isinstance(login, LoopbackLogin) and login.is_proxied(origin) and not is_reported:
             is_reported = True
             _log.warning(
@@ -122,18 +122,13 @@ def _reject_post(login: Login, site: SiteAddress) -> Response | None:
     if "Origin" not in request.headers:
         return _reject(403, "no Origin header: send the address of the page, as browsers do")
     is_own = site.is_own_origin(request.headers, request.remote_addr)
-    if not is_own and not login.is_proxied(_current_origin()):
+    if not is_own and not login.is_proxied(RequestOrigin.of(request)):
         return _reject(403, "cross-site request rejected: open the page from this server")
     if request.mimetype != _JSON:
         return _reject(415, f"unsupported content type: send {_JSON}")
     if not _has_token():
         return _reject(403, "CSRF token missing or wrong: reload the page")
     return None
-
-
-def _current_origin() -> RequestOrigin:
-    wsgi_variables = request.environ
-    return RequestOrigin(request.headers, request.remote_addr, wsgi_variables["SERVER_PROTOCOL"])
 
 
 def _has_token() -> bool:

@@ -14,6 +14,7 @@ from werkzeug.datastructures import Headers
 
 #: The ports that browsers leave out of an origin and a Host header.
 _DEFAULT_PORTS = {"http": 80, "https": 443}
+_IPV4_MAPPED = ip_network("::ffff:0:0/96")
 _HOST_NAME = re.compile(r"(?=.{1,253}$)[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*", re.ASCII)
 
 
@@ -32,9 +33,13 @@ class TrustedProxies:
         networks = []
         for text in texts:
             try:
-                networks.append(ip_network(normalize_address(text) or text))
+                network = ip_network(normalize_address(text) or text)
             except ValueError as error:
                 raise ValueError(text) from error
+            if network.version == 6 and network.overlaps(_IPV4_MAPPED) and network.prefixlen >= 96:
+                # Peers of such a network have IPv4 addresses here.
+                raise ValueError(text)
+            networks.append(network)
         return cls(tuple(networks))
 
     def includes(self, address: str | None) -> bool:

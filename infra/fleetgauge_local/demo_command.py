@@ -203,7 +203,6 @@ def _report(
         "fleet_weeks": counts.fleet_weeks,
         "quarantined": counts.quarantined,
         "page_url": running.page_url,
-        "operator_url": running.operator_url,
         "page_status": status,
         "fault": {"cluster": fault.cluster, "broker": fault.broker, "kind": fault.kind} if fault else None,
         "fault_named": {"cluster": detection.cluster, "broker": detection.broker} if detection else None,

@@ -64,7 +64,9 @@ class Services:
 
     def start(self, spec: ServiceSpec) -> None:
         """Start a service; its output goes to NAME.log in the log folder."""
-        log = self._files.enter_context(self.log_path(spec.name).open("wb"))
+        # Readable by its owner only: the dashboards print a secret at their start.
+        file = os.open(self.log_path(spec.name), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        log = self._files.enter_context(os.fdopen(file, "wb"))
         process = subprocess.Popen(
             [sys.executable, "-m", spec.module, *spec.arguments],
             stdin=subprocess.DEVNULL,

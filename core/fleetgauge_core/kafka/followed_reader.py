@@ -12,17 +12,17 @@ from dataclasses import replace
 from threading import Event, Lock
 from typing import Protocol
 
-from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
+from confluent_kafka import KafkaError, Message, TopicPartition
 
 from fleetgauge_core.fleet import ClusterAccess
 from fleetgauge_core.kafka.cluster_admin import ClusterAdmin, TopicMetadata
 from fleetgauge_core.kafka.errors import KafkaUnavailableError
 from fleetgauge_core.kafka.topic_reader import ConsumerRecord, TopicReader
 from fleetgauge_core.metadata import (
-    ConfirmedTopic,
     PresentTopic,
     TopicChange,
     TopicChangeKind,
+    TopicIdentity,
     TopicSnapshot,
     find_topic_changes,
 )
@@ -65,7 +65,7 @@ class FollowedReader(TopicReader):
         self._note_ends_at_s = 0.0
         self._outside: set[int] = set()
         """Partitions whose position is not in the log."""
-        self._identity = ConfirmedTopic()
+        self._identity = TopicIdentity(earlier.topic_id if earlier else None)
 
     @property
     def topic(self) -> str:
@@ -99,8 +99,8 @@ class FollowedReader(TopicReader):
         else:
             super()._handle_error(message, error)
 
-    def _replace_consumer(self, consumer: Consumer) -> None:
-        super()._replace_consumer(consumer)
+    def _forget_assignments(self) -> None:
+        super()._forget_assignments()
         with self._lock:
             for noted in (self._positions, self._ends, self._outside):
                 noted.clear()
@@ -124,10 +124,10 @@ class FollowedReader(TopicReader):
     def check(self, topic: TopicMetadata | None, admin: ClusterAdmin) -> None:
         """Compare the topic with the last check, and read on where its changes say.
 
-        ``topic`` is None if it does not exist. Raises: KafkaUnavailableError if offsets or secrets are needed
-        and cannot be read; the next check tries again.
+        ``topic`` is None if it does not exist. Raises: KafkaUnavailableError if offsets are needed and cannot
+        be read; the next check tries again.
         """
-        if not self._identity.confirm(topic.topic_id if topic else None):
+        if not self._identity.check(topic.topic_id if topic else None):
             return
         with self._lock:
             outside, ends = frozenset(self._outside), dict(self._ends)

@@ -1,7 +1,7 @@
 """Producers of probes, of records, of spooled records and of tracers.
 
-A producer must be renewed when its topic was deleted and created again: librdkafka (as of 2.16) keeps the
-leader epochs of the old topic and ignores metadata with lower ones, so it would send to the old leaders.
+A producer must be renewed when its topic was recreated: librdkafka (as of 2.16) keeps the leader epochs of
+the old topic and ignores metadata with lower ones, so it would go on sending to the old leaders.
 """
 
 import json
@@ -18,7 +18,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from fleetgauge_core.fleet import ClusterAccess
 from fleetgauge_core.kafka import client_settings
 from fleetgauge_core.kafka.credentials import build_librdkafka_settings
-from fleetgauge_core.kafka.errors import error_code
+from fleetgauge_core.kafka.errors import KafkaUnavailableError, error_code
 from fleetgauge_core.kafka.own_resources import explain_creation_errors
 from fleetgauge_core.kafka.throttle_event import report_throttling
 from fleetgauge_core.runtime.uptime import uptime_ns
@@ -32,6 +32,10 @@ _MAX_QUEUED = 20_000
 _PURGED = frozenset({KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT})
 #: The reports of purged records come from the threads of their brokers.
 _PURGE_TIMEOUT_S = 5
+_FLUSH_S = 1
+_POLL_S = 0.2
+#: Pause before a client is created again whose secrets could not be read.
+_RETRY_S = 2.0
 
 #: Called with the uptime in ns and the failure's code; None means acknowledged.
 _ProbeReport = Callable[[int, str | None], None]
@@ -45,7 +49,59 @@ class LeaderAndEpoch:
     epoch: int | None
 
 
-class ProbeProducer:
+class _RenewableProducer:
+    """A producer whose thread handles delivery reports, and replaces the client when ``renew`` was called."""
+
+    def __init__(self, access: ClusterAccess, settings: dict[str, Any], thread_name: str) -> None:
+        self._access = access
+        self._settings = client_settings.CONNECTION | settings
+        self._thread_name = thread_name
+        self._lock = threading.Lock()
+        """Held while a record is queued, so that none is queued in a client that was replaced."""
+        self._stopping = threading.Event()
+        self._renewal_due = threading.Event()
+
+    def start(self) -> None:
+        """Create the client. Raises: KafkaUnavailableError if secrets cannot be read."""
+        self._producer = self._create_client()
+        with explain_creation_errors(self._access):
+            self._thread = threading.Thread(target=self._run, name=self._thread_name, daemon=True)
+            self._thread.start()
+
+    def renew(self) -> None:
+        """Replace the client soon; until a new one can be created, the present one is used."""
+        self._renewal_due.set()
+
+    def _handlers(self) -> dict[str, Any]:
+        return {}
+
+    def _create_client(self) -> Producer:
+        settings = self._settings | build_librdkafka_settings(self._access) | self._handlers()
+        with explain_creation_errors(self._access):
+            return Producer(settings)
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            if self._renewal_due.is_set():
+                self._renew()
+            self._producer.poll(_POLL_S)
+
+    def _renew(self) -> None:
+        self._renewal_due.clear()
+        try:
+            client = self._create_client()
+        except KafkaUnavailableError as error:
+            _log.warning("%s: records may not be delivered: %s", self._access.bootstrap, error)
+            self._stopping.wait(_RETRY_S)
+            self._renewal_due.set()
+        else:
+            self._replace_client(client)
+
+    def _replace_client(self, client: Producer) -> None:
+        raise NotImplementedError
+
+
+class ProbeProducer(_RenewableProducer):
     """A producer of probes that reports each delivery from its own thread.
 
     ``on_throttled`` is called with a broker's ID and its quota throttle time in seconds.
@@ -61,42 +117,27 @@ class ProbeProducer:
         on_throttled: Callable[[int, float], None],
         on_leaders: Callable[[int, Mapping[int, LeaderAndEpoch]], None] | None = None,
     ) -> None:
-        self._access = access
+        settings = client_settings.PROBE_PRODUCER | {
+            "acks": acks,
+            "client.id": f"fleetgauge-probe-acks-{acks}",
+        }
+        super().__init__(access, settings, "probe-deliveries")
         self._topic = topic
         self._on_throttled = on_throttled
         self._on_leaders = on_leaders
-        self._settings = (
-            client_settings.CONNECTION
-            | client_settings.PROBE_PRODUCER
-            | {"acks": acks, "client.id": f"fleetgauge-probe-acks-{acks}"}
-        )
-        self._lock = threading.Lock()
-        """Held while a probe is queued, so that none is queued in a producer that was replaced."""
-        self._stopping = threading.Event()
 
-    def start(self) -> None:
-        """Create the producer. Raises: KafkaUnavailableError if secrets cannot be read."""
-        self._producer = self._create_producer()
-        with explain_creation_errors(self._access):
-            self._thread = threading.Thread(target=self._poll, name="probe-deliveries", daemon=True)
-            self._thread.start()
-
-    def _create_producer(self) -> Producer:
+    def _handlers(self) -> dict[str, Any]:
         handlers: dict[str, Any] = {"throttle_cb": partial(report_throttling, self._on_throttled)}
-        handlers |= {"stats_cb": self._report_leaders} if self._on_leaders else {"statistics.interval.ms": 0}
-        settings = self._settings | build_librdkafka_settings(self._access) | handlers
-        with explain_creation_errors(self._access):
-            return Producer(settings)
+        return handlers | (
+            {"stats_cb": self._report_leaders} if self._on_leaders else {"statistics.interval.ms": 0}
+        )
 
-    def renew(self) -> None:
-        """Send with a new producer; probes in flight are reported as purged.
-
-        Raises: KafkaUnavailableError if secrets cannot be read; the present producer is then kept.
-        """
-        producer = self._create_producer()
+    def _replace_client(self, client: Producer) -> None:
+        """Replace the client; probes in flight are reported as purged."""
         with self._lock:
-            previous, self._producer = self._producer, producer
-        _discard_queue(previous)
+            previous, self._producer = self._producer, client
+        # In a thread of its own, because acknowledgements of the new client are timed by this one.
+        threading.Thread(target=_discard_queue, args=(previous,), name="purge", daemon=True).start()
 
     def send(self, partition: int, payload: bytes, report: _ProbeReport) -> None:
         """Queue a probe. A probe that cannot be queued is reported as failed; no exception is raised."""
@@ -117,11 +158,8 @@ class ProbeProducer:
         """Discard the probes in flight: nothing evaluates them once the agent has stopped."""
         self._stopping.set()
         self._thread.join()
-        _discard_queue(self._producer)
-
-    def _poll(self) -> None:
-        while not self._stopping.is_set():
-            self._producer.poll(0.2)
+        self._producer.purge()
+        self._producer.poll(0)
 
     def _report_leaders(self, text: str) -> None:
         at_ns = uptime_ns()
@@ -138,7 +176,8 @@ class ProbeProducer:
 def _discard_queue(producer: Producer) -> None:
     """Report every record that is not acknowledged as purged."""
     producer.purge()
-    producer.flush(_PURGE_TIMEOUT_S)
+    if left := producer.flush(_PURGE_TIMEOUT_S):
+        _log.error("%d records of a replaced client are lost", left)
 
 
 def _parse_topics(text: str) -> Mapping[str, Any]:
@@ -153,63 +192,50 @@ def _parse_leader(partition: Mapping[str, Any]) -> LeaderAndEpoch:
     return LeaderAndEpoch(leader if leader >= 0 else None, epoch if epoch >= 0 else None)
 
 
-class RecordProducer:
+class RecordProducer(_RenewableProducer):
     """An idempotent producer with acks=all: it delivers records in order, or discards them after a time-out.
 
     ``delivery_timeout_s`` is message.timeout.ms in seconds; None keeps records until the producer stops.
     ``delivered`` and ``failed`` count records. The first failure of each kind since the last delivery is
-    logged.
+    logged. ``renew`` keeps the order; records in flight may arrive twice.
     """
 
     def __init__(self, access: ClusterAccess, client_id: str, delivery_timeout_s: int | None = 300) -> None:
-        self._access = access
-        self._settings = (
-            client_settings.CONNECTION
-            | client_settings.RECORD_PRODUCER
+        settings = client_settings.RECORD_PRODUCER | {
+            "client.id": client_id,
             # A message.timeout.ms of 0 means no time-out.
-            | {"client.id": client_id, "message.timeout.ms": (delivery_timeout_s or 0) * 1000}
-        )
+            "message.timeout.ms": (delivery_timeout_s or 0) * 1000,
+        }
+        super().__init__(access, settings, "record-deliveries")
         self._client_id = client_id
-        self._lock = threading.Lock()
-        """Held while a record is queued, so that none is queued in a producer that was replaced."""
-        self._stopping = threading.Event()
+        self._purged: list[Message] = []
+        """Records of the client that is being replaced, in order."""
         self._logged_failures: frozenset[str] = frozenset()
         self.delivered = 0
         self.failed = 0
 
-    def start(self) -> None:
-        """Create the producer. Raises: KafkaUnavailableError if secrets cannot be read."""
-        self._producer = self._create_producer()
-        with explain_creation_errors(self._access):
-            self._thread = threading.Thread(target=self._poll, name="record-deliveries", daemon=True)
-            self._thread.start()
-
-    def _create_producer(self) -> Producer:
-        settings = self._settings | build_librdkafka_settings(self._access)
-        with explain_creation_errors(self._access):
-            return Producer(settings)
-
-    def renew(self) -> None:
-        """Send with a new producer, and with it again what is not acknowledged yet.
-
-        Records in flight may arrive twice. Raises: KafkaUnavailableError if secrets cannot be read; the
-        present producer is then kept.
-        """
-        producer = self._create_producer()
+    def _replace_client(self, client: Producer) -> None:
+        """Replace the client; what it has not delivered is sent again before all later records."""
         with self._lock:
-            previous, self._producer = self._producer, producer
-        _discard_queue(previous)
+            # Records of other topics need not be sent twice.
+            self._producer.flush(_FLUSH_S)
+            self._purged.clear()
+            _discard_queue(self._producer)
+            self._producer = client
+            for message in self._purged:
+                self._queue(message.topic() or "", message.key(), message.value())
 
     def send(self, topic: str, key: str, value: bytes) -> None:
         """Queue a record; it counts as failed if it cannot be queued, and no exception is raised.
 
         Hours of an unreachable cluster may have filled the queue; the topic may be gone, or not permitted.
         """
+        with self._lock:
+            self._queue(topic, key, value)
+
+    def _queue(self, topic: str, key: str | bytes | None, value: bytes | None) -> None:
         try:
-            with self._lock:
-                self._producer.produce(
-                    topic, value, key=key, on_delivery=partial(self._report, topic, key, value)
-                )
+            self._producer.produce(topic, value, key=key, on_delivery=self._report)
         except BufferError:
             self._count_failure(topic, "QUEUE_FULL")
         except KafkaException as error:
@@ -230,27 +256,23 @@ class RecordProducer:
         self._stopping.set()
         self._thread.join()
         if undelivered := int(self._producer.flush(timeout_s)):
-            _discard_queue(self._producer)
+            self._producer.purge()
+            self._producer.poll(0)
         return undelivered
 
-    def _poll(self) -> None:
-        while not self._stopping.is_set():
-            self._producer.poll(0.2)
-
-    def _report(self, topic: str, key: str, value: bytes, error: KafkaError | None, _: Message) -> None:
+    def _report(self, error: KafkaError | None, message: Message) -> None:
         if error and error.code() in _PURGED and not self._stopping.is_set():
-            # The producer was renewed.
-            self.send(topic, key, value)
+            self._purged.append(message)
             return
         if error:
-            self._count_failure(topic, error_code(error))
+            self._count_failure(message.topic(), error_code(error))
             return
         self.delivered += 1
         if self._logged_failures:
             self._logged_failures = frozenset()
-            _log.info("%s: %s: records are delivered again", self._client_id, topic)
+            _log.info("%s: %s: records are delivered again", self._client_id, message.topic())
 
-    def _count_failure(self, topic: str, code: str) -> None:
+    def _count_failure(self, topic: str | None, code: str) -> None:
         self.failed += 1
         if code not in self._logged_failures:
             self._logged_failures |= {code}
@@ -285,7 +307,8 @@ class _PolledProducer:
 
     def stop(self) -> None:
         """Discard what is not acknowledged; records in flight may still be written."""
-        _discard_queue(self._producer)
+        self._producer.purge()
+        self._producer.poll(0)
 
     def _produce(self, report_failure: Callable[[str], None], **record: Any) -> None:
         """Queue a record; call ``report_failure`` with the failure's code if it cannot be queued."""

@@ -16,7 +16,7 @@ from fleetgauge_core.fleet import ClusterAccess
 from fleetgauge_core.kafka.broker_registry import read_broker_registry
 from fleetgauge_core.kafka.cluster_admin import ClusterAdmin, TopicMetadata, TopicSpec
 from fleetgauge_core.kafka.errors import KafkaRequestRejectedError, KafkaUnavailableError
-from fleetgauge_core.metadata import ConfirmedTopic, SettingDifference, find_differences
+from fleetgauge_core.metadata import SettingDifference, TopicIdentity, find_differences
 
 _log = logging.getLogger("fleetgauge.kafka")
 
@@ -53,10 +53,9 @@ class TopicKeeper:
         """How many there were when a topic with few replicas was last judged."""
         self._count_at_s = 0.0
         self._logged: set[str] = set()
-        self._identities: defaultdict[str, ConfirmedTopic] = defaultdict(ConfirmedTopic)
-        self._topic_ids: dict[str, str] = {}
+        self._identities: defaultdict[str, TopicIdentity] = defaultdict(TopicIdentity)
         self.recreations = 0
-        """How often a topic was found to be another one than before: producers must be renewed then."""
+        """How often a topic was found to have been recreated: producers must be renewed then."""
         self._lock = Lock()
         self._file_versions: tuple[object, ...] | None = None
 
@@ -101,9 +100,10 @@ class TopicKeeper:
             self._check_replicas(spec, topic)
 
     def _follow_identity(self, name: str, topic_id: str) -> None:
-        if self._identities[name].confirm(topic_id):
-            self.recreations += self._topic_ids.get(name, topic_id) != topic_id
-            self._topic_ids[name] = topic_id
+        identity = self._identities[name]
+        earlier_id = identity.topic_id
+        if identity.check(topic_id) and earlier_id not in (None, topic_id):
+            self.recreations += 1
 
     def _count_brokers(self) -> int:
         """Return how many brokers are registered, restarting ones included."""

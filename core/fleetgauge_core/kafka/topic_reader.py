@@ -2,11 +2,11 @@
 
 import logging
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from queue import SimpleQueue
 from typing import Any, cast
 
 from confluent_kafka import (
@@ -27,6 +27,9 @@ from fleetgauge_core.kafka.own_resources import explain_creation_errors
 from fleetgauge_core.kafka.throttle_event import report_throttling
 
 _log = logging.getLogger("fleetgauge.kafka")
+
+#: Pause before a consumer is created again whose secrets could not be read.
+_RETRY_S = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +73,9 @@ class TopicReader:
 
     def start(self) -> None:
         """Create the consumer. Raises: KafkaUnavailableError if secrets cannot be read."""
-        self._changes: SimpleQueue[Callable[[], None]] = SimpleQueue()
-        """What the polling thread has to do with the consumer."""
+        self._changes: deque[Callable[[], None]] = deque()
+        """What the polling thread has to do with the consumer, in order."""
+        self._retry_at_s = 0.0
         self._assigned: dict[int, TopicPartition] = {}
         self._consumer = self._create_consumer()
 
@@ -83,11 +87,10 @@ class TopicReader:
     def renew(self) -> None:
         """Read with a new consumer, without partitions, from the next poll on.
 
-        For a topic that was deleted and created again: librdkafka (as of 2.16) keeps the leader epochs of
-        the old topic and ignores metadata with lower ones, so it would never find the new topic's leaders.
-        Raises: KafkaUnavailableError if secrets cannot be read; the present consumer is then kept.
+        For a topic that was recreated: librdkafka (as of 2.16) keeps the leader epochs of the old topic and
+        ignores metadata with lower ones, so it would never read from the new topic's leaders.
         """
-        self._changes.put(partial(self._replace_consumer, self._create_consumer()))
+        self._changes.append(self._replace_consumer)
 
     def assign(self, partitions: Iterable[int], from_beginning: bool = False) -> None:
         """Add partitions at the next poll; they are read from their end unless ``from_beginning``."""
@@ -97,7 +100,7 @@ class TopicReader:
     def assign_from(self, offsets: Mapping[int, int]) -> None:
         """Read partitions from these offsets, from the next poll on, whether or not they were read before."""
         partitions = [TopicPartition(self._topic, partition, offset) for partition, offset in offsets.items()]
-        self._changes.put(partial(self._add_assignment, partitions))
+        self._changes.append(partial(self._add_assignment, partitions))
 
     def find_offsets_at(
         self, partitions: Iterable[int], at: datetime, timeout_s: float = 5
@@ -133,8 +136,7 @@ class TopicReader:
         Records are returned singly, because batching would add waits to the measured latency.
         """
         # Assigning in one thread while another polls blocks forever, so the polling thread assigns.
-        while not self._changes.empty():
-            self._changes.get()()
+        self._apply_changes()
         deadline_s = time.monotonic() + timeout_s
         message: Message | None = self._consumer.poll(timeout_s)
         # An error that concerns no partition, such as one of the group, which is never joined, has no topic.
@@ -154,10 +156,23 @@ class TopicReader:
         """Report an error of a partition; the consumer goes on by itself."""
         self._on_error(message.partition() or 0, error_code(error))
 
-    def _replace_consumer(self, consumer: Consumer) -> None:
-        previous, self._consumer = self._consumer, consumer
-        self._assigned.clear()
+    def _apply_changes(self) -> None:
+        while self._changes and time.monotonic() >= self._retry_at_s:
+            try:
+                self._changes[0]()
+            except KafkaUnavailableError as error:
+                _log.warning("%s: records cannot be read: %s", self._topic, error)
+                self._retry_at_s = time.monotonic() + _RETRY_S
+            else:
+                self._changes.popleft()
+
+    def _replace_consumer(self) -> None:
+        previous, self._consumer = self._consumer, self._create_consumer()
+        self._forget_assignments()
         previous.close()
+
+    def _forget_assignments(self) -> None:
+        self._assigned.clear()
 
     def _add_assignment(self, partitions: list[TopicPartition]) -> None:
         replaced = [

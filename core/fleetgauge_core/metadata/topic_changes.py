@@ -50,26 +50,36 @@ class OffsetGap(NamedTuple):
         return f"partition {self.partition} offsets {self.start} to {self.end - 1}"
 
 
-class ConfirmedTopic:
-    """The ID of a topic, once two looks in a row agree on it.
+class TopicIdentity:
+    """Which topic a name stands for: another ID, or none, counts once two checks in a row find it.
 
-    A broker that has just started knows no topic, and one that lags behind knows the one before. A client
-    that asked it right after a change could keep what it was told.
+    A broker that has just started knows no topic, and one that lags behind knows the one before; a client
+    that connects to it right after a change would learn of that. No topic gets the ID of an earlier one.
     """
 
-    def __init__(self) -> None:
-        self._latest: str | None = None
-        self._has_looked = False
+    def __init__(self, topic_id: str | None = None) -> None:
+        """``topic_id`` is the ID that is known from before, if any."""
+        self.topic_id = topic_id
+        """The last ID, also after the deletion of the topic."""
+        self._exists = topic_id is not None
+        self._latest: str | None = ""
+        self._earlier: set[str | None] = set()
 
-    def confirm(self, topic_id: str | None) -> bool:
-        """Take note of the ID, None if the topic does not exist, and return whether it is confirmed.
+    def check(self, topic_id: str | None) -> bool:
+        """Take note of the ID that a check found, None without a topic, and return whether it counts.
 
-        The first ID is: there is nothing yet that it changes.
+        The first ID counts at once, if none is known from before.
         """
-        is_first = not self._has_looked and topic_id is not None
-        is_confirmed = is_first or (self._has_looked and topic_id == self._latest)
-        self._latest, self._has_looked = topic_id, True
-        return is_confirmed
+        is_repeated, self._latest = topic_id == self._latest, topic_id
+        is_present = self._exists and topic_id == self.topic_id
+        is_first = self.topic_id is None and topic_id is not None
+        if topic_id in self._earlier or not (is_repeated or is_present or is_first):
+            return False
+        self._exists = topic_id is not None
+        if topic_id is not None:
+            self._earlier |= {self.topic_id} - {None, topic_id}
+            self.topic_id = topic_id
+        return True
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from threading import RLock
 
 from fleetgauge_core.detection import Finding
 from fleetgauge_core.kafka import ClusterAdmin, TopicMetadata
-from fleetgauge_core.metadata import ConfirmedTopic
+from fleetgauge_core.metadata import TopicIdentity
 
 
 class StateCopy:
@@ -25,14 +25,13 @@ class StateCopy:
     def adopt_topic(self, name: str, topic_id: str) -> bool:
         """Return whether the topic is another one than before, which therefore lacks what this copy has."""
         with self.lock:
-            is_recreated = self.has_other_topic(name, topic_id)
-            self._topic_ids[name] = topic_id
-        return is_recreated
+            before, self._topic_ids[name] = self._topic_ids.get(name), topic_id
+        return before is not None and before != topic_id
 
-    def has_other_topic(self, name: str, topic_id: str) -> bool:
-        """Return whether the topic is another one than the one that was adopted last."""
+    def topic_id(self, name: str) -> str | None:
+        """Return the ID of the topic that was adopted last, None before the first."""
         with self.lock:
-            return self._topic_ids.get(name, topic_id) != topic_id
+            return self._topic_ids.get(name)
 
     def clear(self) -> None:
         """Forget everything: another watch may have stored newer state."""
@@ -49,16 +48,15 @@ class RecreationFollower:
         self.topic = topic
         self._copy = state_copy
         self._restore = restore
-        self._identity = ConfirmedTopic()
+        self._identity = TopicIdentity(state_copy.topic_id(topic))
 
     def check(self, topic: TopicMetadata | None, _: ClusterAdmin) -> None:
         """Take note of the topic, None if it does not exist.
 
-        Raises: KafkaUnavailableError if it cannot be restored; the next check tries again.
+        Raises: KafkaUnavailableError if the store has stopped; the next leadership restores it.
         """
-        is_confirmed = self._identity.confirm(topic.topic_id if topic else None)
-        if topic is None or not is_confirmed:
+        if not self._identity.check(topic.topic_id if topic else None) or topic is None:
             return
-        if self._copy.has_other_topic(self.topic, topic.topic_id):
+        if self._copy.topic_id(self.topic) not in (None, topic.topic_id):
             self._restore()
         self._copy.adopt_topic(self.topic, topic.topic_id)

@@ -26,6 +26,7 @@ from fleetgauge_core.fleet import Telemetry
 from fleetgauge_core.kafka import (
     ClusterAdmin,
     FollowedReader,
+    KafkaUnavailableError,
     RecordProducer,
     TopicFollower,
     read_topic_values,
@@ -170,6 +171,7 @@ class StateStore:
         self._event_reader = event_reader or FollowedReader(
             telemetry.access, telemetry.topics.health_events.name, "fleetgauge-watch", lambda _: None
         )
+        self._is_stopped = False
         self._latest_times = LatestFindingTimes()
         self._retention = timedelta(hours=telemetry.topics.health_events.retention_hours)
         self.findings: deque[Finding] = deque()
@@ -194,6 +196,8 @@ class StateStore:
 
     def stop(self) -> None:
         """Deliver the queued records, within a bound, and close the clients."""
+        with self._copy.lock:
+            self._is_stopped = True
         self._producer.stop()
         self._durable_producer.stop()
         if lost := self._durable_producer.failed:
@@ -246,13 +250,20 @@ class StateStore:
         return present is not None and self._copy.adopt_topic(topic, present.topic_id)
 
     def _restore_events_topic(self) -> None:
-        self._durable_producer.renew()
-        self._write_findings_again()
+        with self._copy.lock:
+            self._renew_producers()
+            self._write_findings_again()
 
     def _restore_state_topic(self) -> None:
+        with self._copy.lock:
+            self._renew_producers()
+            self._write_records_again(self._copy.records)
+
+    def _renew_producers(self) -> None:
+        if self._is_stopped:
+            raise KafkaUnavailableError("the state store has stopped")
         self._durable_producer.renew()
         self._producer.renew()
-        self._write_records_again(self._copy.records)
 
     def _write_findings_again(self) -> None:
         with self._copy.lock:

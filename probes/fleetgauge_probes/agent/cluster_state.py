@@ -12,6 +12,7 @@ from fleetgauge_core.contract.failure_codes import (
     AUTHENTICATION,
     NOT_RECEIVED,
     OWN_RESOURCES,
+    PURGED_CODES,
     AgentFault,
     find_agent_fault,
 )
@@ -147,6 +148,9 @@ class ClusterState:
         """Return the failure of a probe that the producer reported with this code."""
         if code == MSG_TIMED_OUT:
             return explain_timeout(code, self._find_timeout_evidence(broker_leg.broker_id))
+        if code in PURGED_CODES:
+            # The agent itself withdrew them, when the probe topic was recreated.
+            return ProbeFailure(code, find_agent_fault(code))
         judge = self._produce_refusals[broker_leg.leg]
         return ProbeFailure(code, judge.find_fault(broker_leg.broker_id, code, at_ns))
 

@@ -61,7 +61,7 @@ class ProbeSender:
             producer.start()
 
     def renew(self) -> None:
-        """Renew the producers of a topic that was created again. Raises: KafkaUnavailableError."""
+        """Renew the producers, because the topic was recreated; probes in flight are not counted."""
         for producer in self._producers.values():
             producer.renew()
 

@@ -22,10 +22,9 @@ _RECORD_STOP_TIMEOUT_S = 10
 
 
 class PulseProducer:
-    """Sends pulses to the telemetry cluster.
+    """Sends pulses to the telemetry cluster; reconnects when secrets or certificates have been replaced.
 
-    It reconnects when secrets or certificates have been replaced, or a topic was created again. While there
-    are no secrets that can be read, every pulse counts as failed.
+    While there are none that can be read, every pulse counts as failed.
     """
 
     def __init__(
@@ -35,7 +34,7 @@ class PulseProducer:
         elapsed_s: Callable[[], float] = time.monotonic,
     ) -> None:
         """Prepare the producer without connecting; ``topics`` keeps the telemetry topics."""
-        self._topics = topics
+        self._topics, self._recreations = topics, topics.recreations
         self._access = telemetry.access
         self._topic = telemetry.topics.probe_pulse.name
         self._elapsed_s = elapsed_s
@@ -48,7 +47,6 @@ class PulseProducer:
     def start(self) -> None:
         """Start a producer; if secrets cannot be read, a later pulse does."""
         self._file_versions = self._access.file_versions()
-        self._recreations = self._topics.recreations
         producer = RecordProducer(self._access, "fleetgauge-pulses", delivery_timeout_s=_PULSE_TIMEOUT_S)
         try:
             producer.start()
@@ -68,6 +66,9 @@ class PulseProducer:
         if self._producer is None:
             self._earlier_failed += 1
         else:
+            if self._topics.recreations != self._recreations:
+                self._recreations = self._topics.recreations
+                self._producer.renew()
             self._producer.send(self._topic, pulse.cluster_id, pulse.encode())
 
     @property
@@ -87,10 +88,7 @@ class PulseProducer:
     def _must_start(self) -> bool:
         if self._producer is None:
             return self._elapsed_s() >= self._retry_at_s
-        return (
-            self._access.file_versions() != self._file_versions
-            or self._topics.recreations != self._recreations
-        )
+        return self._access.file_versions() != self._file_versions
 
     def _retire_producer(self) -> None:
         previous, self._producer = self._producer, None

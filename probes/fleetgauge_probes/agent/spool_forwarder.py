@@ -128,15 +128,15 @@ class SpoolForwarder:
         return self._stopping.is_set() and not self._spool.read_state().records
 
     def _forward(self) -> None:
-        """Forward until stopped.
+        """Forward until stopped, or until a topic was recreated, which needs another producer.
 
         Raises: KafkaUnavailableError, SpoolError; unacknowledged records stay in the spool.
         """
         producer = SpoolProducer(self._telemetry.access, "fleetgauge-records")
         producer.start()
-        progress = _ProducerProgress(time.monotonic())
+        progress, recreations = _ProducerProgress(time.monotonic()), self._topics.recreations
         try:
-            while not self._is_finished():
+            while not self._is_finished() and self._topics.recreations == recreations:
                 self._send_batch(producer, progress)
                 producer.poll(_POLL_S)
                 self._apply_deliveries(progress, time.monotonic())

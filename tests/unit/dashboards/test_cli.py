@@ -52,7 +52,14 @@ def test_the_help_contains_an_example() -> None:
         ),
         *(
             (["--lake", "x", "--proxy", proxy], f"--proxy {proxy}: not an IP address")
-            for proxy in ("ingress.svc", "10.0.0.1/8", "10.0.0.0/33", "10.0.0.1:8080", "")
+            for proxy in (
+                "ingress.svc",
+                "10.0.0.1/8",
+                "10.0.0.0/33",
+                "::ffff:10.0.0.0/104",
+                "10.0.0.1:8080",
+                "",
+            )
         ),
         *(
             (["--lake", "x", "--allow-host", name], f"--allow-host {name}: not a host name")

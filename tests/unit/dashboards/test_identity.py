@@ -15,6 +15,7 @@ from fleetgauge_core.slo.weeks import WeekCalendar
 from fleetgauge_core.tables import ActionKind
 from fleetgauge_dashboards.app import create_app
 from fleetgauge_dashboards.identity import (
+    LINK_ADVICE,
     LoopbackLogin,
     ProxyLogin,
     RequestOrigin,
@@ -111,9 +112,7 @@ def test_with_the_key_only_loopback_requests_get_the_operator_role(
 )
 def test_without_the_key_in_its_cookie_a_local_user_is_a_viewer(cookie: str) -> None:
     user = KEY_LOGIN.identify(_origin("127.0.0.1", Host="127.0.0.1:8050", Cookie=cookie))
-    assert explain_denial(user) == (
-        "anonymous is a viewer: open the link for operators that fleetgauge dash printed when it started."
-    )
+    assert explain_denial(user) == f"anonymous is a viewer: {LINK_ADVICE}."
 
 
 def test_the_cookies_of_servers_on_other_ports_are_kept_apart() -> None:

@@ -11,7 +11,7 @@ from fleetgauge_core import tables
 from fleetgauge_core.runtime.cli import InputError
 from fleetgauge_dashboards.app import create_app
 from fleetgauge_dashboards.cli import dash
-from fleetgauge_dashboards.identity import Login, LoopbackLogin, ProxyLogin
+from fleetgauge_dashboards.identity import LINK_ADVICE, Login, LoopbackLogin, ProxyLogin
 from fleetgauge_dashboards.operator_key import KEY_VARIABLE, choose_key, format_operator_url, generate_key
 from fleetgauge_dashboards.reader import read_once
 from fleetgauge_dashboards.served_fleets import ServedFleet
@@ -23,7 +23,6 @@ from tests.unit.dashboards.served import LOCAL_LOGIN, NOW
 KEY = LOCAL_LOGIN.key
 HOST = "127.0.0.1:8050"
 FIXED = "?from=2026-03-05T11:52Z&to=2026-03-05T12:00Z"
-ADVICE = "open the link for operators that fleetgauge dash printed when it started"
 
 
 def _open(root: Path, login: Login = LOCAL_LOGIN, path: str = "") -> FlaskClient:
@@ -73,7 +72,7 @@ def test_the_link_redirects_to_the_pages_with_the_key_in_a_cookie(client: FlaskC
 def test_a_request_without_a_sign_of_a_proxy_writes_with_the_cookie_only(
     client: FlaskClient, lake: Path
 ) -> None:
-    assert f"Not excluded: anonymous is a viewer: {ADVICE}." in _correct(client)
+    assert f"Not excluded: anonymous is a viewer: {LINK_ADVICE}." in _correct(client)
     assert len(read_once(str(lake), tables.CORRECTIONS)) == 0
     assert "by tester takes effect" in _correct(client, _read_cookie(_follow(client, KEY)))
     assert len(read_once(str(lake), tables.CORRECTIONS)) == 1
@@ -81,7 +80,7 @@ def test_a_request_without_a_sign_of_a_proxy_writes_with_the_cookie_only(
 
 def test_a_cookie_with_another_key_writes_nothing(client: FlaskClient, lake: Path) -> None:
     other = _open(lake, LoopbackLogin("tester", "key-of-the-other"))
-    assert ADVICE in _correct(client, _read_cookie(_follow(other, "key-of-the-other")))
+    assert LINK_ADVICE in _correct(client, _read_cookie(_follow(other, "key-of-the-other")))
     assert len(read_once(str(lake), tables.CORRECTIONS)) == 0
 
 
@@ -100,7 +99,7 @@ def test_servers_on_two_ports_keep_both_cookies(client: FlaskClient, lake: Path)
 @pytest.mark.parametrize("query", ["", "key=", "key=wrong", f"key={KEY}x", f"KEY={KEY}", "key=%FF", "key=ö"])
 def test_a_wrong_or_missing_key_is_refused_in_one_line(client: FlaskClient, query: str) -> None:
     response = client.get(f"/operator?{query}")
-    assert (response.status_code, response.text) == (403, f"wrong or missing key: {ADVICE}\n")
+    assert (response.status_code, response.text) == (403, f"wrong or missing key: {LINK_ADVICE}\n")
     assert "Set-Cookie" not in response.headers
 
 
@@ -115,14 +114,9 @@ def test_the_link_answers_get_and_head_only_and_under_own_names_only(client: Fla
 
 
 def test_below_a_path_the_link_and_its_cookie_have_the_path(lake: Path) -> None:
-    below, at_root = _open(lake, path="/ops"), _open(lake)
-    address = f"operator?key={KEY}"
-    forwarded = {"X-Forwarded-Prefix": "/ops"}
-    for response in (
-        below.get(f"/ops/{address}"),
-        below.get(f"/{address}"),
-        at_root.get(f"/{address}", headers=forwarded),
-    ):
+    client = _open(lake, path="/ops")
+    for path in ("/ops", ""):
+        response = client.get(f"{path}/operator?key={KEY}")
         assert (response.status_code, response.headers["Location"]) == (303, "/ops/")
         assert "Path=/ops;" in response.headers["Set-Cookie"]
 
@@ -176,3 +170,27 @@ def test_a_key_that_is_too_short_is_one_line_and_exit_code_2() -> None:
         2,
         f"fleetgauge: {KEY_VARIABLE}: needs at least 16 characters, which are letters, digits, - and _\n",
     )
+
+
+@pytest.mark.parametrize(
+    ("address", "headers"),
+    [
+        ("203.0.113.7", {"Host": HOST}),
+        ("10.0.0.5", {"Host": "10.0.0.5:8050"}),
+        ("127.0.0.1", {"Host": HOST, "X-Forwarded-For": "203.0.113.7"}),
+        ("127.0.0.1", {"Host": HOST, "X-Forwarded-Prefix": "/ops"}),
+    ],
+)
+def test_a_request_that_cannot_be_an_operators_gets_no_key(
+    client: FlaskClient, address: str, headers: dict[str, str]
+) -> None:
+    environment = {"REMOTE_ADDR": address}
+    response = client.get(f"/operator?key={KEY}", headers=headers, environ_base=environment)
+    assert (response.status_code, response.headers.getlist("Set-Cookie")) == (403, [])
+    assert "--user-header" in response.text
+
+
+def test_a_stale_cookie_of_a_longer_path_does_not_hide_the_present_one(client: FlaskClient) -> None:
+    name = "fleetgauge_operator_8050"
+    assert LINK_ADVICE not in _correct(client, f"{name}=another", f"{name}={KEY}")
+    assert LINK_ADVICE in _correct(client, f"{name}=another")

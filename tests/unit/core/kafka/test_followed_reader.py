@@ -7,7 +7,13 @@ import pytest
 from confluent_kafka import TopicPartition
 
 from fleetgauge_core.fleet import ClusterAccess
-from fleetgauge_core.kafka import ClusterAdmin, FollowedReader, TopicMetadata, topic_reader
+from fleetgauge_core.kafka import (
+    ClusterAdmin,
+    FollowedReader,
+    KafkaUnavailableError,
+    TopicMetadata,
+    topic_reader,
+)
 from fleetgauge_core.metadata import PartitionMetadata, TopicChange, TopicChangeKind
 
 ADMIN = cast("ClusterAdmin", None)
@@ -147,3 +153,21 @@ def test_a_reader_in_the_place_of_one_whose_topic_had_gone_keeps_its_own_positio
     following.check(topic(), topic())
     assert following.kinds() == [TopicChangeKind.DELETED]
     assert following.consumer.assigned == [0, 6]
+
+
+def test_a_consumer_that_cannot_be_created_is_created_at_a_later_poll(
+    following: Following, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failures = [KafkaUnavailableError("the secret cannot be read")] * 2
+
+    def create(_: object) -> FakeConsumer:
+        if failures:
+            raise failures.pop()
+        return following.consumer
+
+    monkeypatch.setattr(topic_reader, "Consumer", create)
+    monkeypatch.setattr(topic_reader, "_RETRY_S", 0)
+    following.check(None, None, None, topic("second"), topic("second"), topic("second"))
+    assert following.kinds() == [TopicChangeKind.DELETED, TopicChangeKind.RECREATED]
+    assert [change.lost for change in following.changes] == [(), ()]
+    assert following.consumer.assigned == [0, 0]

@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fleetgauge_core.metadata import (
-    ConfirmedTopic,
     LogBounds,
     OffsetGap,
     PresentTopic,
     TopicChange,
     TopicChangeKind,
+    TopicIdentity,
     TopicSnapshot,
     describe_change,
     find_topic_changes,
@@ -175,17 +175,25 @@ def test_every_record_is_read_once_or_lost_and_losses_are_exact_or_called_bounds
 
 
 @pytest.mark.parametrize(
-    ("looks", "confirmed"),
+    ("known", "checks", "counted"),
     [
-        (["a", "a", "b", "b", "b"], [True, True, False, True, True]),
-        (["a", "b", "a", "b", "b"], [True, False, False, False, True]),
-        (["a", None, "a", "a", None, None], [True, False, False, True, False, True]),
-        ([None, "a", "a"], [False, False, True]),
-        ([None, None, "a", "a"], [False, True, False, True]),
+        (None, "aabbb", "yynyy"),
+        (None, "ababb", "ynyny"),
+        ("a", "aabb", "yyny"),
+        ("a", "bb", "ny"),
+        # None after a, and a again, is not taken for another topic.
+        (None, "a-aa", "ynyy"),
+        (None, "a--aa--", "ynynyny"),
+        (None, "-aa", "nyy"),
+        (None, "--ab", "nyyn"),
+        # A broker that lags behind knows the topic that was deleted.
+        (None, "a--bbaab", "ynynynny"),
+        (None, "abbaaccbb", "ynynnnynn"),
     ],
 )
-def test_an_id_is_confirmed_by_the_second_look_that_agrees(
-    looks: list[str | None], confirmed: list[bool]
+def test_another_id_counts_once_two_checks_in_a_row_find_it(
+    known: str | None, checks: str, counted: str
 ) -> None:
-    topic = ConfirmedTopic()
-    assert [topic.confirm(topic_id) for topic_id in looks] == confirmed
+    identity = TopicIdentity(known)
+    results = [identity.check(None if topic_id == "-" else topic_id) for topic_id in checks]
+    assert results == [letter == "y" for letter in counted]

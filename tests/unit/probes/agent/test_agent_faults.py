@@ -341,3 +341,14 @@ def test_a_fault_is_logged_when_it_begins_and_when_it_has_ended(caplog: pytest.L
         "grant what `fleetgauge probe acls` prints"
     )
     assert ends == "orders: measured again; it was not, because the agent lacks a permission"
+
+
+@pytest.mark.parametrize("code", ["PURGE_QUEUE", "PURGE_INFLIGHT"])
+def test_probes_that_the_agent_withdrew_never_count_though_other_brokers_accept(
+    bench: ClusterBench, code: str
+) -> None:
+    leg = BrokerLeg(1, Leg.CLIENT)
+    for at_ns in (bench.now_ns, bench.now_ns + 3600 * SECOND_NS):
+        for other in (2, 3):
+            bench.state.record_acceptance(BrokerLeg(other, Leg.CLIENT), at_ns)
+        assert bench.state.explain_failure(leg, code, at_ns) == ProbeFailure(code, AgentFault.PROBE_TOPIC)
