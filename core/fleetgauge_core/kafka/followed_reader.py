@@ -17,6 +17,7 @@ from confluent_kafka import KafkaError, Message, TopicPartition
 from fleetgauge_core.fleet import ClusterAccess
 from fleetgauge_core.kafka.cluster_admin import ClusterAdmin, TopicMetadata
 from fleetgauge_core.kafka.errors import KafkaUnavailableError
+from fleetgauge_core.kafka.renewal_times import RenewalTimes
 from fleetgauge_core.kafka.topic_reader import ConsumerRecord, TopicReader
 from fleetgauge_core.metadata import (
     PresentTopic,
@@ -65,6 +66,7 @@ class FollowedReader(TopicReader):
         self._note_ends_at_s = 0.0
         self._outside: set[int] = set()
         """Partitions whose position is not in the log."""
+        self._renewals = RenewalTimes()
         self._identity = TopicIdentity(earlier.topic_id if earlier else None)
 
     @property
@@ -74,6 +76,9 @@ class FollowedReader(TopicReader):
 
     def poll(self, timeout_s: float) -> ConsumerRecord | None:
         """Return the next record, or None if none arrives in time or the consumer reports an error."""
+        if self._renewals.is_due(time.monotonic()):
+            self._renewals.mark_done(time.monotonic())
+            self._changes.append(self._renew_in_place)
         record = super().poll(timeout_s)
         if record:
             with self._lock:
@@ -98,6 +103,11 @@ class FollowedReader(TopicReader):
                 self._outside.add(message.partition() or 0)
         else:
             super()._handle_error(message, error)
+
+    def _renew_in_place(self) -> None:
+        positions = dict(self._positions)
+        self._replace_consumer()
+        self._add_assignment([TopicPartition(self._topic, *position) for position in positions.items()])
 
     def _forget_assignments(self) -> None:
         super()._forget_assignments()
@@ -171,8 +181,13 @@ class FollowedReader(TopicReader):
             return replace(self._snapshot, positions=dict(self._positions))
 
     def _apply(self, change: TopicChange) -> None:
-        if change.kind in (TopicChangeKind.DELETED, TopicChangeKind.RECREATED):
+        if change.kind is TopicChangeKind.DELETED:
+            self.drop_assignments()
+        elif change.kind is TopicChangeKind.RECREATED:
             self.renew()
+            self._renewals.begin(time.monotonic())
+            self._renewals.mark_done(time.monotonic())
+        if change.kind in (TopicChangeKind.DELETED, TopicChangeKind.RECREATED):
             with self._lock:
                 self._partitions.clear()
         self._resume(change.resume)

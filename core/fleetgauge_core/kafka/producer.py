@@ -20,6 +20,7 @@ from fleetgauge_core.kafka import client_settings
 from fleetgauge_core.kafka.credentials import build_librdkafka_settings
 from fleetgauge_core.kafka.errors import KafkaUnavailableError, error_code
 from fleetgauge_core.kafka.own_resources import explain_creation_errors
+from fleetgauge_core.kafka.renewal_times import RenewalTimes
 from fleetgauge_core.kafka.throttle_event import report_throttling
 from fleetgauge_core.runtime.uptime import uptime_ns
 
@@ -59,7 +60,7 @@ class _RenewableProducer:
         self._lock = threading.Lock()
         """Held while a record is queued, so that none is queued in a client that was replaced."""
         self._stopping = threading.Event()
-        self._renewal_due = threading.Event()
+        self._renewals = RenewalTimes()
 
     def start(self) -> None:
         """Create the client. Raises: KafkaUnavailableError if secrets cannot be read."""
@@ -69,8 +70,8 @@ class _RenewableProducer:
             self._thread.start()
 
     def renew(self) -> None:
-        """Replace the client soon; until a new one can be created, the present one is used."""
-        self._renewal_due.set()
+        """Replace the client soon, and once more later; until one can be created, the present one is used."""
+        self._renewals.begin(time.monotonic())
 
     def _handlers(self) -> dict[str, Any]:
         return {}
@@ -82,19 +83,18 @@ class _RenewableProducer:
 
     def _run(self) -> None:
         while not self._stopping.is_set():
-            if self._renewal_due.is_set():
+            if self._renewals.is_due(time.monotonic()):
                 self._renew()
             self._producer.poll(_POLL_S)
 
     def _renew(self) -> None:
-        self._renewal_due.clear()
         try:
             client = self._create_client()
         except KafkaUnavailableError as error:
             _log.warning("%s: records may not be delivered: %s", self._access.bootstrap, error)
-            self._stopping.wait(_RETRY_S)
-            self._renewal_due.set()
+            self._renewals.postpone(time.monotonic() + _RETRY_S)
         else:
+            self._renewals.mark_done(time.monotonic())
             self._replace_client(client)
 
     def _replace_client(self, client: Producer) -> None:
@@ -285,6 +285,7 @@ class _PolledProducer:
     def __init__(self, access: ClusterAccess, settings: dict[str, Any], client_id: str) -> None:
         self._access = access
         self._settings = client_settings.CONNECTION | settings | {"client.id": client_id}
+        self._renewals = RenewalTimes()
 
     def start(self) -> None:
         """Create the producer. Raises: KafkaUnavailableError if secrets cannot be read."""
@@ -293,17 +294,26 @@ class _PolledProducer:
             self._producer = Producer(settings)
 
     def renew(self) -> None:
-        """Send with a new producer; what is not acknowledged is discarded, as by ``stop``.
-
-        Raises: KafkaUnavailableError if secrets cannot be read; the present producer is then kept.
-        """
-        previous = self._producer
-        self.start()
-        _discard_queue(previous)
+        """Replace the client at the next poll, and once more later; what is not acknowledged is discarded."""
+        self._renewals.begin(time.monotonic())
 
     def poll(self, timeout_s: float) -> None:
         """Deliver reports; wait ``timeout_s`` at most for the first."""
+        if self._renewals.is_due(time.monotonic()):
+            self._renew()
         self._producer.poll(timeout_s)
+
+    def _renew(self) -> None:
+        previous = self._producer
+        try:
+            self.start()
+        except KafkaUnavailableError as error:
+            _log.warning("%s: records may not be delivered: %s", self._access.bootstrap, error)
+            self._renewals.postpone(time.monotonic() + _RETRY_S)
+        else:
+            self._renewals.mark_done(time.monotonic())
+            previous.purge()
+            previous.poll(0)
 
     def stop(self) -> None:
         """Discard what is not acknowledged; records in flight may still be written."""

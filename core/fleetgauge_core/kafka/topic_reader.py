@@ -84,14 +84,6 @@ class TopicReader:
         with explain_creation_errors(self._access):
             return Consumer(settings)
 
-    def renew(self) -> None:
-        """Read with a new consumer, without partitions, from the next poll on.
-
-        For a topic that was recreated: librdkafka (as of 2.16) keeps the leader epochs of the old topic and
-        ignores metadata with lower ones, so it would never read from the new topic's leaders.
-        """
-        self._changes.append(self._replace_consumer)
-
     def assign(self, partitions: Iterable[int], from_beginning: bool = False) -> None:
         """Add partitions at the next poll; they are read from their end unless ``from_beginning``."""
         offset = OFFSET_BEGINNING if from_beginning else OFFSET_END
@@ -101,6 +93,18 @@ class TopicReader:
         """Read partitions from these offsets, from the next poll on, whether or not they were read before."""
         partitions = [TopicPartition(self._topic, partition, offset) for partition, offset in offsets.items()]
         self._changes.append(partial(self._add_assignment, partitions))
+
+    def renew(self) -> None:
+        """Read with a new consumer, without partitions, from the next poll on.
+
+        For a topic that was recreated: librdkafka (as of 2.16) keeps the leader epochs of the old topic and
+        ignores metadata with lower ones, so it would never read from the new topic's leaders.
+        """
+        self._changes.append(self._replace_consumer)
+
+    def drop_assignments(self) -> None:
+        """Read no partition any more, from the next poll on."""
+        self._changes.append(self._drop_assignments)
 
     def find_offsets_at(
         self, partitions: Iterable[int], at: datetime, timeout_s: float = 5
@@ -170,6 +174,11 @@ class TopicReader:
         previous, self._consumer = self._consumer, self._create_consumer()
         self._forget_assignments()
         previous.close()
+
+    def _drop_assignments(self) -> None:
+        if self._assigned:
+            self._consumer.incremental_unassign(list(self._assigned.values()))
+        self._forget_assignments()
 
     def _forget_assignments(self) -> None:
         self._assigned.clear()

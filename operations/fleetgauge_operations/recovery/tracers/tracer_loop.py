@@ -135,10 +135,8 @@ class TracerLoop:
         keeping.start()
         sequence, recreations = 0, keeper.recreations
         while not self._stopping.is_set():
-            if recreations != (recreations := keeper.recreations) and not self._retry_until_stopped(
-                producer.renew, problem
-            ):
-                break
+            if recreations != (recreations := keeper.recreations):
+                producer.renew()
             tracer = Tracer(
                 source, self._tracers.topic, PARTITION, self._run, sequence := sequence + 1, self._now_ms()
             )

@@ -1,5 +1,6 @@
 """A reader that is told what a cluster says of its topic, on a fake consumer."""
 
+import time
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -171,3 +172,15 @@ def test_a_consumer_that_cannot_be_created_is_created_at_a_later_poll(
     assert following.kinds() == [TopicChangeKind.DELETED, TopicChangeKind.RECREATED]
     assert [change.lost for change in following.changes] == [(), ()]
     assert following.consumer.assigned == [0, 0]
+
+
+def test_a_recreated_topic_is_read_with_a_second_new_consumer_where_the_first_one_was(
+    following: Following, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now_s = time.monotonic()
+    following.check(topic("second"), topic("second"))
+    assert following.consumer.assigned == [0, 0]
+    for after_s, assigned in ((10, [0, 0]), (20, [0, 0, 10]), (60, [0, 0, 10])):
+        monkeypatch.setattr(time, "monotonic", lambda after_s=after_s: now_s + after_s)
+        following.check(topic("second"))
+        assert following.consumer.assigned == assigned
