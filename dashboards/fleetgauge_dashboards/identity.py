@@ -64,7 +64,8 @@ class RequestOrigin:
     @classmethod
     def of(cls, request: Request) -> "RequestOrigin":
         """Return the origin of a request."""
-        return cls(request.headers, request.remote_addr, request.environ["SERVER_PROTOCOL"])
+        wsgi_variables = request.environ
+        return cls(request.headers, request.remote_addr, wsgi_variables["SERVER_PROTOCOL"])
 
     @property
     def is_proxied(self) -> bool:

@@ -20,10 +20,10 @@ from fleetgauge_core.kafka.errors import KafkaUnavailableError
 from fleetgauge_core.kafka.renewal_times import RenewalTimes
 from fleetgauge_core.kafka.topic_reader import ConsumerRecord, TopicReader
 from fleetgauge_core.metadata import (
+    ConfirmedTopicId,
     PresentTopic,
     TopicChange,
     TopicChangeKind,
-    TopicIdentity,
     TopicSnapshot,
     find_topic_changes,
 )
@@ -67,7 +67,7 @@ class FollowedReader(TopicReader):
         self._outside: set[int] = set()
         """Partitions whose position is not in the log."""
         self._renewals = RenewalTimes()
-        self._identity = TopicIdentity(earlier.topic_id if earlier else None)
+        self._identity = ConfirmedTopicId(earlier.topic_id if earlier else None)
 
     @property
     def topic(self) -> str:

@@ -16,7 +16,7 @@ from fleetgauge_core.fleet import ClusterAccess
 from fleetgauge_core.kafka.broker_registry import read_broker_registry
 from fleetgauge_core.kafka.cluster_admin import ClusterAdmin, TopicMetadata, TopicSpec
 from fleetgauge_core.kafka.errors import KafkaRequestRejectedError, KafkaUnavailableError
-from fleetgauge_core.metadata import SettingDifference, TopicIdentity, find_differences
+from fleetgauge_core.metadata import ConfirmedTopicId, SettingDifference, find_differences
 
 _log = logging.getLogger("fleetgauge.kafka")
 
@@ -53,7 +53,7 @@ class TopicKeeper:
         """How many there were when a topic with few replicas was last judged."""
         self._count_at_s = 0.0
         self._logged: set[str] = set()
-        self._identities: defaultdict[str, TopicIdentity] = defaultdict(TopicIdentity)
+        self._identities: defaultdict[str, ConfirmedTopicId] = defaultdict(ConfirmedTopicId)
         self.recreations = 0
         """How often a topic was found to have been recreated: producers must be renewed then."""
         self._lock = Lock()

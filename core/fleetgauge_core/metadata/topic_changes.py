@@ -50,7 +50,7 @@ class OffsetGap(NamedTuple):
         return f"partition {self.partition} offsets {self.start} to {self.end - 1}"
 
 
-class TopicIdentity:
+class ConfirmedTopicId:
     """Which topic a name stands for: another ID, or none, counts once two checks in a row find it.
 
     A broker that has just started knows no topic, and one that lags behind knows the one before; a client

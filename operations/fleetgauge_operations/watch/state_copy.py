@@ -5,7 +5,7 @@ from threading import RLock
 
 from fleetgauge_core.detection import Finding
 from fleetgauge_core.kafka import ClusterAdmin, TopicMetadata
-from fleetgauge_core.metadata import TopicIdentity
+from fleetgauge_core.metadata import ConfirmedTopicId
 
 
 class StateCopy:
@@ -48,7 +48,7 @@ class RecreationFollower:
         self.topic = topic
         self._copy = state_copy
         self._restore = restore
-        self._identity = TopicIdentity(state_copy.topic_id(topic))
+        self._identity = ConfirmedTopicId(state_copy.topic_id(topic))
 
     def check(self, topic: TopicMetadata | None, _: ClusterAdmin) -> None:
         """Take note of the topic, None if it does not exist.

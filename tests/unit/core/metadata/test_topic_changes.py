@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fleetgauge_core.metadata import (
+    ConfirmedTopicId,
     LogBounds,
     OffsetGap,
     PresentTopic,
     TopicChange,
     TopicChangeKind,
-    TopicIdentity,
     TopicSnapshot,
     describe_change,
     find_topic_changes,
@@ -194,6 +194,6 @@ def test_every_record_is_read_once_or_lost_and_losses_are_exact_or_called_bounds
 def test_another_id_counts_once_two_checks_in_a_row_find_it(
     known: str | None, checks: str, counted: str
 ) -> None:
-    identity = TopicIdentity(known)
+    identity = ConfirmedTopicId(known)
     results = [identity.check(None if topic_id == "-" else topic_id) for topic_id in checks]
     assert results == [letter == "y" for letter in counted]
