@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import expect
 
 from fleetgauge_core import tables
-from fleetgauge_dashboards.identity import Login, ProxyLogin
+from fleetgauge_dashboards.identity import LINK_ADVICE, Login, ProxyLogin
 from fleetgauge_dashboards.site_address import TrustedProxies
 from tests.browser.conftest import LOCAL_LOGIN, OpenPage, ServeLake, Site
 from tests.browser.lake import put, write
@@ -56,8 +56,7 @@ def test_a_local_user_becomes_an_operator_by_the_link(
     page = open_page(f"{site.url}/alerts")
     page.get_by_role("button", name="Acknowledge", exact=True).click()
     expect(page.locator("#alerts-said")).to_have_text(
-        "✕ Not acknowledged: anonymous is a viewer: open the link for operators that fleetgauge dash printed "
-        "when it started."
+        f"✕ Not acknowledged: anonymous is a viewer: {LINK_ADVICE}."
     )
     page.goto(f"{site.url}/operator?key={LOCAL_LOGIN.key}")
     expect(page).to_have_url(f"{site.url}/")
