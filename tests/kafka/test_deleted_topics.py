@@ -133,5 +133,10 @@ def test_an_agent_and_a_watch_go_on_when_all_their_topics_are_deleted(
                 lambda: state in read_values(telemetry.access, state_topic), DEADLINE_S, "the watch's state"
             )
             assert samples_of(agent.health.registry, CHANGES)["recreated", "orders", TOPIC] >= 1
-            changed = {topic for _, _, topic in samples_of(watch.registry, CHANGES)}
-            assert topics.probe_pulse.name in changed
+
+            def is_reported() -> bool:
+                changed = {topic for _, _, topic in samples_of(watch.registry, CHANGES)}
+                return topics.probe_pulse.name in changed
+
+            # Two checks have to find the new topic.
+            wait_until(is_reported, DEADLINE_S, "the change of the pulses' topic in the metrics")
