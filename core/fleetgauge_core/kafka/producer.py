@@ -51,23 +51,16 @@ class LeaderAndEpoch:
 
 
 class _RenewableProducer:
-    """A producer whose thread handles delivery reports, and replaces the client when ``renew`` was called."""
+    """A producer whose client is replaced when ``renew`` was called, by the thread that polls it."""
 
-    def __init__(self, access: ClusterAccess, settings: dict[str, Any], thread_name: str) -> None:
+    def __init__(self, access: ClusterAccess, settings: dict[str, Any]) -> None:
         self._access = access
         self._settings = client_settings.CONNECTION | settings
-        self._thread_name = thread_name
-        self._lock = threading.Lock()
-        """Held while a record is queued, so that none is queued in a client that was replaced."""
-        self._stopping = threading.Event()
         self._renewals = RenewalTimes()
 
     def start(self) -> None:
         """Create the client. Raises: KafkaUnavailableError if secrets cannot be read."""
         self._producer = self._create_client()
-        with explain_creation_errors(self._access):
-            self._thread = threading.Thread(target=self._run, name=self._thread_name, daemon=True)
-            self._thread.start()
 
     def renew(self) -> None:
         """Replace the client soon, and once more later; until one can be created, the present one is used."""
@@ -81,13 +74,9 @@ class _RenewableProducer:
         with explain_creation_errors(self._access):
             return Producer(settings)
 
-    def _run(self) -> None:
-        while not self._stopping.is_set():
-            if self._renewals.is_due(time.monotonic()):
-                self._renew()
-            self._producer.poll(_POLL_S)
-
-    def _renew(self) -> None:
+    def _renew_if_due(self) -> None:
+        if not self._renewals.is_due(time.monotonic()):
+            return
         try:
             client = self._create_client()
         except KafkaUnavailableError as error:
@@ -98,10 +87,35 @@ class _RenewableProducer:
             self._replace_client(client)
 
     def _replace_client(self, client: Producer) -> None:
-        raise NotImplementedError
+        """Replace the client; what is not acknowledged is reported as purged."""
+        previous, self._producer = self._producer, client
+        _discard_queue(previous)
 
 
-class ProbeProducer(_RenewableProducer):
+class _ThreadedProducer(_RenewableProducer):
+    """A producer with a thread that handles delivery reports."""
+
+    def __init__(self, access: ClusterAccess, settings: dict[str, Any], thread_name: str) -> None:
+        super().__init__(access, settings)
+        self._thread_name = thread_name
+        self._lock = threading.Lock()
+        """Held while a record is queued, so that none is queued in a client that was replaced."""
+        self._stopping = threading.Event()
+
+    def start(self) -> None:
+        """Create the client. Raises: KafkaUnavailableError if secrets cannot be read."""
+        super().start()
+        with explain_creation_errors(self._access):
+            self._thread = threading.Thread(target=self._run, name=self._thread_name, daemon=True)
+            self._thread.start()
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            self._renew_if_due()
+            self._producer.poll(_POLL_S)
+
+
+class ProbeProducer(_ThreadedProducer):
     """A producer of probes that reports each delivery from its own thread.
 
     ``on_throttled`` is called with a broker's ID and its quota throttle time in seconds.
@@ -192,7 +206,7 @@ def _parse_leader(partition: Mapping[str, Any]) -> LeaderAndEpoch:
     return LeaderAndEpoch(leader if leader >= 0 else None, epoch if epoch >= 0 else None)
 
 
-class RecordProducer(_RenewableProducer):
+class RecordProducer(_ThreadedProducer):
     """An idempotent producer with acks=all: it delivers records in order, or discards them after a time-out.
 
     ``delivery_timeout_s`` is message.timeout.ms in seconds; None keeps records until the producer stops.
@@ -279,41 +293,13 @@ class RecordProducer(_RenewableProducer):
             _log.error("%s: %s: records are not delivered: %s", self._client_id, topic, code)
 
 
-class _PolledProducer:
+class _PolledProducer(_RenewableProducer):
     """A producer whose delivery reports arrive while it polls; all calls must come from one thread."""
-
-    def __init__(self, access: ClusterAccess, settings: dict[str, Any], client_id: str) -> None:
-        self._access = access
-        self._settings = client_settings.CONNECTION | settings | {"client.id": client_id}
-        self._renewals = RenewalTimes()
-
-    def start(self) -> None:
-        """Create the producer. Raises: KafkaUnavailableError if secrets cannot be read."""
-        settings = self._settings | build_librdkafka_settings(self._access)
-        with explain_creation_errors(self._access):
-            self._producer = Producer(settings)
-
-    def renew(self) -> None:
-        """Replace the client at the next poll, and once more later; what is not acknowledged is discarded."""
-        self._renewals.begin(time.monotonic())
 
     def poll(self, timeout_s: float) -> None:
         """Deliver reports; wait ``timeout_s`` at most for the first."""
-        if self._renewals.is_due(time.monotonic()):
-            self._renew()
+        self._renew_if_due()
         self._producer.poll(timeout_s)
-
-    def _renew(self) -> None:
-        previous = self._producer
-        try:
-            self.start()
-        except KafkaUnavailableError as error:
-            _log.warning("%s: records may not be delivered: %s", self._access.bootstrap, error)
-            self._renewals.postpone(time.monotonic() + _RETRY_S)
-        else:
-            self._renewals.mark_done(time.monotonic())
-            previous.purge()
-            previous.poll(0)
 
     def stop(self) -> None:
         """Discard what is not acknowledged; records in flight may still be written."""
@@ -334,7 +320,7 @@ class SpoolProducer(_PolledProducer):
     """A producer of records that stay in a spool until they are acknowledged."""
 
     def __init__(self, access: ClusterAccess, client_id: str) -> None:
-        super().__init__(access, client_settings.SPOOL_PRODUCER, client_id)
+        super().__init__(access, client_settings.SPOOL_PRODUCER | {"client.id": client_id})
 
     def send(self, topic: str, key: str, value: bytes, report: Callable[[str | None], None]) -> None:
         """Queue a record; a later ``poll`` calls ``report`` with the failure's code, None if acknowledged."""
@@ -361,7 +347,7 @@ class TracerProducer(_PolledProducer):
     """
 
     def __init__(self, access: ClusterAccess, topic: str, client_id: str) -> None:
-        super().__init__(access, client_settings.TRACER_PRODUCER, client_id)
+        super().__init__(access, client_settings.TRACER_PRODUCER | {"client.id": client_id})
         self._topic = topic
 
     def send(self, headers: Mapping[str, bytes], report: Callable[[DeliveryReport], None]) -> None:
