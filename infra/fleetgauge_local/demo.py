@@ -172,13 +172,14 @@ def _wait_until_probing(
             record = reader.poll(_POLL_S)
             if record:
                 pulse = ProbePulse.decode(record.value)
-                if _all_acknowledge(pulse):
+                if all_acknowledge(pulse):
                     waiting.discard(pulse.cluster_id)
     finally:
         reader.stop()
 
 
-def _all_acknowledge(pulse: ProbePulse) -> bool:
+def all_acknowledge(pulse: ProbePulse) -> bool:
+    """Return whether all brokers of a pulse have successful probes on all legs."""
     legs = [broker.leg_pulse(leg) for broker in pulse.brokers for leg in Leg]
     return bool(legs) and all(leg is not None and leg.succeeded > 0 for leg in legs)
 
