@@ -188,7 +188,7 @@ class Jobs:
         gold = GoldWriter(spark, lake, fleet, GoldGate(lake, GOLD_SUITE_FILE))
         bounds = SilverBounds(spark, lake, fleet)
         silver = SilverWriter(spark, lake, fleet, bounds)
-        return cls(lake, fleet, BronzeWriter(lake, fleet), bounds, silver, gold, simulated)
+        return cls(lake, fleet, BronzeWriter(spark, lake, fleet), bounds, silver, gold, simulated)
 
     def touch_all(self) -> Touched:
         """Return the first and the last minute of every cluster."""
@@ -207,7 +207,7 @@ class Jobs:
 
     def compute(self, touched: Touched) -> tuple[Duration, Duration]:
         """Compute silver and gold; return the duration of each."""
-        ranges = self.bounds.find_ranges_to_compute(touched)
+        ranges = self.bounds.find_ranges_to_compute(touched, self.simulated.end)
         annotations = read_annotations(self.lake, self.fleet)
         return (
             measure_duration(lambda: self.silver.update(ranges, touched, annotations)),

@@ -286,9 +286,9 @@ def _lag(rng: Random, late: bool) -> ProbeRecord:
 def _silent_week(
     rng: Random, setting: ClockChangeWeek, latencies: dict[BrokerBehavior, Latencies]
 ) -> Iterator[ProbeRecord]:
-    """Yield a record of the first and of the last minute of the week, with none between."""
+    """Yield records of the first two minutes and of the last minute of the week, with none between."""
     first, following = setting.bounds
-    for sequence, minute in enumerate((first, following - MINUTE)):
+    for sequence, minute in enumerate((first, first + MINUTE, following - MINUTE)):
         yield (
             _identity("silent", minute, 1, "client", frozenset({1}))
             | {"agent_id": "agent", "vantage": "zone-a", "run_id": str(UUID(int=1, version=4))}

@@ -35,6 +35,9 @@ REASONS = (
     "missing_field",
     "conflicting_duplicate",
     "trailing_bytes",
+    "implausible",
+    "unconfirmed_brokers",
+    "other_kafka_cluster",
 )
 
 
@@ -89,6 +92,19 @@ def broken_records(good: Callable[[], Record], clock: datetime) -> Iterator[Brok
     yield from _unreadable(good, clock)
     for reason, what, change in _rule_breaking(clock):
         yield Broken(reason, what, PROBE_MINUTE.encode(good() | change))
+    for what, change in _implausible():
+        yield Broken("implausible", what, PROBE_MINUTE.encode(good() | change))
+    wrong_cluster = good() | {"kafka_cluster_uuid": "uuid-of-payments"}
+    yield Broken("other_kafka_cluster", "an agent at the wrong cluster", PROBE_MINUTE.encode(wrong_cluster))
+    yield Broken(
+        "unconfirmed_brokers", "9 that no other names", PROBE_MINUTE.encode(_with_strangers(good(), 9))
+    )
+
+
+def _with_strangers(record: Record, count: int) -> Record:
+    """Return the record with brokers that no other record names."""
+    first = 1000 + 100 * record["sequence"]
+    return record | {"expected_brokers": (1, 2, 3, *range(first, first + count))}
 
 
 def conflicting(record: Record) -> bytes:
@@ -161,6 +177,32 @@ def _rule_breaking(clock: datetime) -> Iterator[tuple[str, str, Change]]:
     )
 
 
+def _implausible() -> Iterator[tuple[str, Change]]:
+    """Yield changes to values that no agent measures, although each is of its type."""
+    yield "two billion attempts", {"attempted": 2_000_000_000}
+    yield "201 attempts", {"attempted": 201}
+    fast = tuple(range(1000, 1099))
+    yield "an acknowledgement after 5 s", {"ack_us": (*fast, 5_000_001)}
+    yield "a success after 10 s", {"e2e_us": (*fast, 10_000_001)}
+    yield "a success after half an hour", {"e2e_us": (*fast, 2_147_000_000)}
+    yield "8,999 brokers", {"expected_brokers": tuple(range(1, 9000))}
+    yield "a negative broker", {"broker_id": -1}
+    for name in ("expected_brokers", "led_by"):
+        yield f"a negative one of {name}", {name: (1, -2)}
+        yield f"2,001 of {name}", {name: tuple(range(2001))}
+    for name in ("duplicated", "out_of_order"):
+        yield f"2,001 {name}", {name: 2001}
+    for name in ("produce_failures", "consume_failures"):
+        yield f"a negative count of {name}", {name: {"MSG_TIMED_OUT": -1}}
+        yield f"201 failures of a code in {name}", {name: {"MSG_TIMED_OUT": 201}}
+        yield f"201 codes in {name}", {name: {f"CODE_{number}": 1 for number in range(201)}}
+        yield f"a code of 513 characters in {name}", {name: {"C" * 513: 1}}
+    for name in ("schedule_lag_p95_us", "schedule_lag_max_us"):
+        yield f"a negative {name}", {name: -1}
+    for name in ("agent_id", "agent_version", "run_id", "vantage", "kafka_cluster_uuid", "rack"):
+        yield f"{name} of 513 characters", {name: "n" * 513}
+
+
 def _miscounted(ascending: tuple[int, ...]) -> Iterator[tuple[str, Change]]:
     leader = {"leg": "leader", "e2e_us": (), "received": 0}
     yield "fewer acks than acknowledged", {"ack_us": ascending[:99]}
@@ -170,6 +212,8 @@ def _miscounted(ascending: tuple[int, ...]) -> Iterator[tuple[str, Change]]:
     yield "more successes than acknowledged", {"acknowledged": 99, "ack_us": ascending[:99]}
     yield "more successes than attempted", {"e2e_us": (*ascending, 2000), "received": 101}
     yield "successes without an attempt", {"attempted": 0}
+    yield "more received than attempted", {"received": 101}
+    yield "more lost than attempted", {"lost": 101}
     yield "a leader leg with end-to-end latencies", leader | {"e2e_us": ascending[:1]}
     yield "a leader leg that received", leader | {"received": 100}
     yield "a leader leg with fewer acks", leader | {"ack_us": ascending[:99]}

@@ -186,6 +186,28 @@ def _keeps_the_rules(record: Record) -> bool:
         and len(ends) <= record["acknowledged"] == len(acks) <= record["attempted"]
         and len(ends) <= record["received"]
         and (client or (not ends and not record["received"]))
+        and max(record["received"], record["lost"]) <= record["attempted"]
+        and is_plausible(record)
+    )
+
+
+def is_plausible(record: Record) -> bool:
+    """Return whether an agent that probes every 600 ms, with two deadlines, can have measured the values."""
+    failures = (record["produce_failures"], record["consume_failures"])
+    brokers = (record["expected_brokers"], record["led_by"])
+    lags = (record["schedule_lag_p95_us"], record["schedule_lag_max_us"])
+    names = ("agent_id", "agent_version", "run_id", "vantage", "kafka_cluster_uuid", "rack", "cluster_id")
+    texts = [record[name] or "" for name in names] + [code for codes in failures for code in codes]
+    return (
+        record["attempted"] <= 200
+        and max(record["ack_us"], default=0) <= 5_000_000
+        and max(record["e2e_us"], default=0) <= 10_000_000
+        and max(record["duplicated"], record["out_of_order"]) <= 2_000
+        and all(len(codes) <= 200 for codes in failures)
+        and all(0 <= count <= 200 for codes in failures for count in codes.values())
+        and all(len(ids) <= 2_000 and min(ids, default=0) >= 0 for ids in brokers)
+        and min(record["broker_id"], *lags) >= 0
+        and max(map(len, texts)) <= 512
     )
 
 
@@ -228,11 +250,22 @@ def judge(folder: Path, sent: Sequence[bytes | None], counts: Counter[str]) -> d
         "other_bytes": sum(row["value"] != lies.get(source, b"?") for source, row in quarantine.items()),
         "broken_in_bronze": sum(fate(lies[source]) is Fate.REFUSED for source in bronze),
         "valid_in_quarantine": sum(
-            fate(row["value"]) is Fate.TAKEN and not _conflicts(row, winners) for row in quarantine.values()
+            fate(row["value"]) is Fate.TAKEN and not _conflicts(row, winners) and not _is_lone(row)
+            for row in quarantine.values()
         ),
     }
     reasons = Counter(row["reason"] for row in quarantine.values())
     return {"sent": len(sent), **counts, "reasons": dict(sorted(reasons.items())), "faults": faults}
+
+
+def _is_lone(row: dict[str, Any]) -> bool:
+    """Return whether a record says of its cluster what no other record of these values says."""
+    record = PROBE_MINUTE.decode(row["value"])
+    common = good_record(0, FIRST, CLUSTER)
+    if row["reason"] == "other_kafka_cluster":
+        return bool(record["kafka_cluster_uuid"] != common["kafka_cluster_uuid"])
+    strangers = {*record["expected_brokers"], record["broker_id"]} - {*common["expected_brokers"]}
+    return row["reason"] == "unconfirmed_brokers" and len(strangers) > 8
 
 
 def _conflicts(row: dict[str, Any], winners: dict[tuple[str, int], bytes | None]) -> bool:

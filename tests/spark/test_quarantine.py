@@ -210,7 +210,7 @@ def test_records_before_the_oldest_accepted_minute_are_too_old(spark: SparkSessi
         for n, minute in enumerate((oldest, oldest - timedelta(minutes=1)))
     ]
     lake, _ = opened(spark, tmp_path / "lake", FLEET)
-    bronze = BronzeWriter(lake, Fleet.model_validate(FLEET))
+    bronze = BronzeWriter(spark, lake, Fleet.model_validate(FLEET))
 
     limited, _ = bronze.ingest(raw_frame(spark, values), CLOCK, oldest)
     unlimited, _ = bronze.ingest(raw_frame(spark, values[1:], first=1), CLOCK)
@@ -239,7 +239,7 @@ def test_a_record_emitted_in_the_far_future_leaves_bronze_readable(
     folder = tmp_path / "lake"
     lake, _ = opened(spark, folder, FLEET)
 
-    BronzeWriter(lake, Fleet.model_validate(FLEET)).ingest(
+    BronzeWriter(spark, lake, Fleet.model_validate(FLEET)).ingest(
         raw_frame(spark, [PROBE_MINUTE.encode(late)]), CLOCK
     )
 

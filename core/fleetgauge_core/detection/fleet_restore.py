@@ -88,7 +88,9 @@ def _restore_finding(cluster: ClusterHealth, finding: Finding) -> ClusterHealth:
             return cluster
     broker = cluster.broker(subject.broker_id)
     if subject.condition is HealthCondition.DEGRADED:
-        slowness = broker.slowness.with_restored_finding(is_open=is_open, slow=evidence.get("slow", "most"))
+        slowness = broker.slowness.with_restored_finding(
+            is_open=is_open, slow=evidence.get("slow", "most"), at=finding.event.at
+        )
         broker = replace(broker, slowness=slowness)
     else:
         liveness = _restore_liveness(broker.liveness, finding.to_state, finding.event.at)

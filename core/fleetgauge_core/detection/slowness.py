@@ -5,7 +5,8 @@ leader leg identifies it.
 
 Approach: per vantage, consecutive windows are compared with the median of the other brokers and with the
 broker's own last hour. The broker is DEGRADED if it is slow for a minute as most vantages see it, or slow in
-its tail in half of the windows of three minutes; the alert clears after a while without a slow probe.
+its tail in half of the windows of three minutes; the alert clears after a while without a slow probe, and
+after a longer one if it was not the first in a quarter of an hour.
 """
 
 from bisect import bisect_left
@@ -18,10 +19,12 @@ from typing import NamedTuple
 
 from fleetgauge_core.contract import Leg, LegPulse, ProbePulse
 from fleetgauge_core.detection.broker_liveness import is_majority
-from fleetgauge_core.detection.thresholds import Thresholds
+from fleetgauge_core.detection.thresholds import DEFAULT_THRESHOLDS, Thresholds
 from fleetgauge_core.slo.quantile import quantile
 
 _BASELINE_PERCENTILE = 90
+#: Of an episode; it may last for days.
+_ALERTS_KEPT = 99
 
 
 class LatencyClass(StrEnum):
@@ -141,11 +144,13 @@ class PulseLatency(NamedTuple):
 class BrokerSlowness:
     """Whether a broker is DEGRADED, and what each vantage measures of it.
 
-    ``is_tail_only``: only some of its probes are slow, not most of them.
+    ``is_tail_only``: only some of its probes are slow, not most of them. ``episode``: when its
+    latest alerts opened, each within a quarter of an hour of the next.
     """
 
     is_degraded: bool = False
     is_tail_only: bool = False
+    episode: tuple[datetime, ...] = ()
     latencies: Mapping[str, VantageLatency] = field(default_factory=dict)
     """By vantage."""
     restored_histories: Mapping[str, LatencyHistory] = field(default_factory=dict)
@@ -169,9 +174,15 @@ class BrokerSlowness:
             restored_histories={**self.restored_histories, **histories},
         )
 
-    def with_restored_finding(self, *, is_open: bool, slow: str) -> "BrokerSlowness":
+    def with_restored_finding(self, *, is_open: bool, slow: str, at: datetime) -> "BrokerSlowness":
         """Return the slowness after a stored finding; ``slow`` is that key of its evidence."""
-        return replace(self, is_degraded=is_open, is_tail_only=is_open and slow == "some")
+        has_opened = is_open and not self.is_degraded
+        return replace(
+            self,
+            is_degraded=is_open,
+            is_tail_only=is_open and slow == "some",
+            episode=self._extend_episode(at, DEFAULT_THRESHOLDS) if has_opened else self.episode,
+        )
 
     def add_pulse(
         self, vantage: str, at: datetime, pulse_latency: PulseLatency | None, limits: Thresholds
@@ -189,7 +200,7 @@ class BrokerSlowness:
         }
         fresh = [latency for latency in latencies.values() if limits.is_fresh(latency.at, at)]
         if self.is_degraded:
-            clear_after = limits.tail_well if self.is_tail_only else limits.well
+            clear_after = self._find_time_to_clear(limits)
             if not is_majority(latency.has_been_normal_for(clear_after) for latency in fresh):
                 return replace(self, latencies=latencies)
             # The slow rounds of a cleared alert must not raise the next one.
@@ -197,12 +208,28 @@ class BrokerSlowness:
             return replace(self, is_degraded=False, is_tail_only=False, latencies=cleared)
         slow = is_majority(latency.is_slow(limits) for latency in fresh)
         tail = _has_slow_tail([latency.rounds_with_slow_probes for latency in fresh], limits)
-        return BrokerSlowness(slow or tail, tail and not slow, latencies, self.restored_histories)
+        episode = self._extend_episode(at, limits) if slow or tail else self.episode
+        return BrokerSlowness(slow or tail, tail and not slow, episode, latencies, self.restored_histories)
 
     def evidence(self) -> dict[str, object]:
-        """Return whether most probes are slow or some, and the latencies by vantage."""
+        """Return whether most probes are slow or some, the alerts of its episode, and latencies by vantage."""
         by_vantage = {vantage: latency.evidence() for vantage, latency in sorted(self.latencies.items())}
-        return {"slow": "some" if self.is_tail_only else "most", "vantages": by_vantage}
+        return {
+            "slow": "some" if self.is_tail_only else "most",
+            "episode_alerts": len(self.episode),
+            "vantages": by_vantage,
+        }
+
+    def _find_time_to_clear(self, limits: Thresholds) -> timedelta:
+        """Return how long most vantages must see a degraded broker without slow probes."""
+        if len(self.episode) >= limits.recurrences:
+            return limits.recurrence_well
+        return limits.tail_well if self.is_tail_only else limits.well
+
+    def _extend_episode(self, at: datetime, limits: Thresholds) -> tuple[datetime, ...]:
+        """Return the episode with an alert that opens, or a new one if the latest alert is long ago."""
+        continues = self.episode and at - self.episode[-1] < limits.recurs_within
+        return (*self.episode[-_ALERTS_KEPT:], at) if continues else (at,)
 
 
 def _has_slow_tail(rounds_with_slow_probes: Sequence[int], limits: Thresholds) -> bool:

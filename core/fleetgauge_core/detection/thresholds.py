@@ -62,10 +62,17 @@ class Thresholds:
     windows contain one, 6 of 12 occur by chance once in 60,000 days per broker; 5 of 8 once in 11,000."""
     tail_rounds_each: int = 5
     """The minimum for most vantages: slow requests on a single path are not the broker's tail."""
-    well: timedelta = timedelta(seconds=15)
-    """With the 15 s that the first window without slow probes covers, 30 s."""
+    well: timedelta = timedelta(seconds=60)
+    """With the 15 s that the first window without slow probes covers, 75 s: a broker at the end of its heap was
+    slow for one to two minutes again and again, and well for 30 to 45 s in between."""
     tail_well: timedelta = timedelta(seconds=60)
     """With 5% slow requests, 15 s pass without a slow probe more than once in 4 times; 75 s once in 600."""
+    recurrences: int = 2
+    """A broker with so many alerts, each within ``recurs_within`` of the next, comes and goes: it is one
+    episode."""
+    recurs_within: timedelta = timedelta(minutes=15)
+    recurrence_well: timedelta = timedelta(minutes=5)
+    """How long a broker that comes and goes must be well before its alert clears."""
     history_block: int = 15
     """Rounds whose median makes one value of a broker's latency history."""
     history_blocks: int = 16

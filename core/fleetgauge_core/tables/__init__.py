@@ -19,6 +19,7 @@ from fleetgauge_core.tables.bronze import PROBE_MINUTES
 from fleetgauge_core.tables.gold import BURN_CAUSES, CLUSTER_WEEKS, EVIDENCE, FLEET_WEEKS, RECOVERY_WEEKS
 from fleetgauge_core.tables.model import Column, ColumnType, Table, TableOwner
 from fleetgauge_core.tables.ops import (
+    ACCEPTABLE_REASONS,
     ACTIONS,
     CORRECTIONS,
     HEALTH_EVENTS,
@@ -38,6 +39,7 @@ from fleetgauge_core.tables.registry import ALL_TABLES, PIPELINE_TABLES
 from fleetgauge_core.tables.silver import BROKER_MINUTES, CLUSTER_MINUTES
 
 __all__ = [
+    "ACCEPTABLE_REASONS",
     "ACTIONS",
     "ALL_TABLES",
     "BROKER_MINUTES",

@@ -35,7 +35,13 @@ QUARANTINE_REASONS = (
     "unsorted_latencies",
     "counts_do_not_add_up",
     "conflicting_duplicate",
+    "implausible",
+    "unconfirmed_brokers",
+    "other_kafka_cluster",
 )
+
+#: Reasons that say that a record is unlikely, not that it is invalid: a person may accept such a record.
+ACCEPTABLE_REASONS = ("implausible", "unconfirmed_brokers", "other_kafka_cluster")
 
 #: State changes of brokers and clusters, as the watch publishes them.
 HEALTH_EVENTS = Table(

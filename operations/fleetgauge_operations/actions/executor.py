@@ -124,17 +124,22 @@ class ActionRun:
     ) -> None:
         """Wait until ``find_problem`` has returned an empty string for a duration.
 
+        A step of the wall clock makes it neither shorter nor longer.
+
         Raises: ActionFailedError if it returns a problem after the timeout. A failed read of the cluster is
         a problem too, as a restart may interrupt it.
         """
-        clock = self.executor.clock
-        deadline, verified_since = clock() + timeout, None
+        elapsed_s = self.executor.elapsed_s
+        deadline_s, verified_since_s = elapsed_s() + timeout.total_seconds(), None
         while True:
-            problem, now = self._read_problem(find_problem), clock()
-            if problem and now >= deadline:
+            problem, now_s = self._read_problem(find_problem), elapsed_s()
+            if problem and now_s >= deadline_s:
                 raise ActionFailedError(f"after {timeout.total_seconds():.0f} s: {problem}")
-            verified_since = None if problem else verified_since or now
-            if verified_since and now - verified_since >= holds:
+            if problem:
+                verified_since_s = None
+            elif verified_since_s is None:
+                verified_since_s = now_s
+            if verified_since_s is not None and now_s - verified_since_s >= holds.total_seconds():
                 return
             self.wait(_VERIFY_INTERVAL_S)
 
@@ -151,7 +156,7 @@ class ActionExecutor:
 
     ``observe`` returns a snapshot without the case of that ID; ``read_metadata`` returns the metadata alone,
     which verification reads twice a second; ``is_leader`` is whether this process still
-    leads the cluster's actions, without which nothing is changed.
+    leads the cluster's actions, without which nothing is changed. ``elapsed_s`` reads a monotonic clock.
     """
 
     observe: Callable[[str], ClusterSnapshot]
@@ -161,6 +166,7 @@ class ActionExecutor:
     case_writer: ActionCaseWriter
     is_leader: Callable[[], bool]
     clock: Callable[[], datetime]
+    elapsed_s: Callable[[], float]
     wait: Callable[[float], object]
 
     def apply(
@@ -206,15 +212,17 @@ class ActionExecutor:
             return case
         case = replace(case, plan=rules.plan(snapshot.metadata, request.broker_id))
         self.case_writer.add_case(case)
+        run = ActionRun(request, case, snapshot, self)
         try:
-            self.steps[case.kind].apply(ActionRun(request, case, snapshot, self))
+            self.steps[case.kind].apply(run)
         except Exception as error:
             # The cluster may have been changed, whatever the error is.
-            return self._close_case(
-                replace(case, outcome=ActionOutcome.FAILED, explanations=(_format_error(error),))
-            )
-        ended = None if rules.has_lasting_effect else self.clock()
-        return self._close_case(replace(case, outcome=ActionOutcome.DONE, ended=ended))
+            explanations = (_format_error(error), *run.explanations)
+            return self._close_case(replace(case, outcome=ActionOutcome.FAILED, explanations=explanations))
+        ended, explanations = None if rules.has_lasting_effect else self.clock(), tuple(run.explanations)
+        return self._close_case(
+            replace(case, outcome=ActionOutcome.DONE, ended=ended, explanations=explanations)
+        )
 
     def undo(self, case: ActionCase, reason: str | None) -> ActionCase:
         """Undo an action, and return its case: undone, or failed if the undo has to be repeated.

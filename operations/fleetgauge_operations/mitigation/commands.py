@@ -1,5 +1,6 @@
 """What the commands of `fleetgauge mitigate` do."""
 
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -169,7 +170,7 @@ def run_mitigation(
             faults.update,
             health,
             _show,
-            utc_now,
+            time.monotonic,
         )
         changed_cases = controller.run(shutdown)
     if as_json:

@@ -71,6 +71,7 @@ class MitigationContext:
                 case_writer=self.observer.audit_log,
                 is_leader=lambda: leadership.confirm() is LeadershipStatus.HELD,
                 clock=self.clock,
+                elapsed_s=time.monotonic,
                 wait=self.wait,
             )
 

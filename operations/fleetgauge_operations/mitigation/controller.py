@@ -4,7 +4,6 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
 from typing import Protocol
 
 from fleetgauge_core.detection import Finding
@@ -28,7 +27,7 @@ _WAITS_PER_ROUND = 30
 #: Clusters on which actions run at the same time; each has a thread and a consumer group member.
 _MAX_CONCURRENT_CLUSTERS = 16
 #: A step makes progress at least every minute, except while a restart command runs, for 5 minutes at most.
-_MAX_SILENCE = timedelta(minutes=15)
+_MAX_SILENCE_S = 15 * 60.0
 
 
 class FleetReader(Protocol):
@@ -47,8 +46,8 @@ class _RunningStep:
 
     loop: ControlLoop
     findings: Sequence[Finding]
-    clock: Callable[[], datetime]
-    progressed_at: datetime | None = None
+    elapsed_s: Callable[[], float]
+    progressed_at_s: float | None = None
     """None until a thread begins with the step."""
 
     def take(self) -> ActionCase | None:
@@ -58,10 +57,10 @@ class _RunningStep:
 
     def is_stuck(self) -> bool:
         """Return whether the step was begun, and has made no progress for too long."""
-        return self.progressed_at is not None and self.clock() - self.progressed_at > _MAX_SILENCE
+        return self.progressed_at_s is not None and self.elapsed_s() - self.progressed_at_s > _MAX_SILENCE_S
 
     def _report_progress(self) -> None:
-        self.progressed_at = self.clock()
+        self.progressed_at_s = self.elapsed_s()
 
 
 @dataclass(slots=True)
@@ -69,7 +68,7 @@ class MitigationController:
     """Checks all clusters every 15 s; a step of one cluster delays no other cluster.
 
     ``loops`` are by cluster ID. ``report_faults`` is called in each round, ``show`` with every case that is
-    new or has changed.
+    new or has changed. ``elapsed_s`` reads a monotonic clock.
     """
 
     fleet: FleetReader
@@ -78,7 +77,7 @@ class MitigationController:
     report_faults: Callable[[], None]
     health: ProcessHealth
     show: Callable[[ActionCase], None]
-    clock: Callable[[], datetime]
+    elapsed_s: Callable[[], float]
     _steps: dict[str, _RunningStep] = field(default_factory=dict, init=False)
     _futures: dict[str, Future[ActionCase | None]] = field(default_factory=dict, init=False)
     _changed_cases: list[ActionCase] = field(default_factory=list, init=False)
@@ -132,7 +131,7 @@ class MitigationController:
             has_work = alerts[cluster_id] or cluster_id in with_pending_cases
             has_work = has_work or self.notifier.has_outage(cluster_id)
             if has_work and cluster_id not in self._futures:
-                step = self._steps[cluster_id] = _RunningStep(loop, findings, self.clock)
+                step = self._steps[cluster_id] = _RunningStep(loop, findings, self.elapsed_s)
                 self._futures[cluster_id] = workers.submit(step.take)
 
     def _collect(self) -> bool:

@@ -8,6 +8,7 @@ from typing import Protocol
 from fleetgauge_core.metadata import TopicPartition
 from fleetgauge_core.tables import ActionKind
 from fleetgauge_operations.actions.executor import ActionFailedError, ActionRun, ActionSteps
+from fleetgauge_operations.actions.plan.refusal import format_partitions
 from fleetgauge_operations.mitigation.plan.demotion import (
     ReplicaOrder,
     Restoration,
@@ -15,6 +16,8 @@ from fleetgauge_operations.mitigation.plan.demotion import (
     check_restored,
     decode_orders,
     encode_orders,
+    find_led_by_need,
+    find_movable,
     plan_restoration,
 )
 from fleetgauge_operations.mitigation.plan.limits import MitigationLimits
@@ -89,10 +92,15 @@ class DemotionSteps:
         self.cluster.set_demotion_mark(run.broker_id, demoted=True)
         run.require_leadership()
         self.cluster.reorder_replicas({partition: order.after for partition, order in orders.items()}, orders)
-        led = run.check_again().led_by(run.broker_id)
+        metadata = run.check_again()
         run.require_leadership()
-        self.cluster.elect_preferred_leaders(sorted(led))
+        self.cluster.elect_preferred_leaders(find_movable(metadata, run.broker_id))
         run.verify(lambda metadata: check_demoted(metadata, run.broker_id, orders), _ELECTION_TIMEOUT)
+        if kept := find_led_by_need(metadata, run.broker_id):
+            run.explain(
+                f"{len(kept)} partitions stay with broker {run.broker_id}, because no other replica is "
+                f"in sync: {format_partitions(kept)}"
+            )
 
     def undo(self, run: ActionRun) -> None:
         """Restore the order of replicas, and return leadership in batches a minute apart."""

@@ -106,6 +106,8 @@ def summarize(
     summary = (opened if after.is_alert else resolved).format(**_name_subject(subject))
     if after.is_alert and (reason := _describe_agent_fault(evidence)):
         summary = f"vantage {subject.vantage} {reason}"
+    if after is HealthState.DEGRADED and (alerts := evidence.get("episode_alerts", 1)) > 1:
+        summary += f"; it comes and goes, this is alert {alerts} of the same episode"
     return f"{subject.cluster_id}: {summary}"
 
 

@@ -7,17 +7,22 @@ Approach: every checkpoint belongs to one *generation*, in which no topic is rep
 the checkpoints has the IDs of a generation's topics, and the offsets from which it reads. When a topic was
 recreated, a new generation begins with a new checkpoint. Its rows are one commit, so a process that ends
 between any two steps either begins the same generation again or goes on with it.
+
+A file of a checkpoint that was emptied or cut by a power failure ends Spark's query on every start. Then a
+new generation begins after the last batch whose files are whole: records that are read again are recognised.
 """
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
-from fleetgauge_core.tables import Column, ColumnType, Table
+from fleetgauge_core.tables import QUALITY, Column, ColumnType, Table
 from fleetgauge_pipelines.io.lake import Lake
 
 #: Offsets by topic and partition.
@@ -35,6 +40,9 @@ _GENERATIONS = Table(
         Column("at", ColumnType.TIMESTAMP),
     ),
 )
+
+
+_GENERATION_OF_BATCH = re.compile(r"stream(?:-(\d+))?/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,12 +109,64 @@ class StreamCheckpoint:
             ]
         )
 
+    def find_last_number(self) -> int | None:
+        """Return the highest generation whose batches are recorded in ops/quality; None if there is none."""
+        batches = (row["batch"] for row in self._lake.table_store(QUALITY).rows(columns=["batch"]))
+        numbers = (_GENERATION_OF_BATCH.match(batch) for batch in batches)
+        return max((int(match[1] or 0) for match in numbers if match), default=None)
+
+    def find_damage(self, generation: StreamGeneration) -> str | None:
+        """Return which file the generation's query could not go on with, and why; None if all are whole.
+
+        A query reads its metadata and first offsets, the offsets of two batches, and the last commit.
+        """
+        location = self.location(generation)
+        if not self.has_begun(generation) and self.find_last_number() == generation.number:
+            return f"{location} is gone"
+        begun, complete = (self._list_batches(f"{location}/{folder}") for folder in ("offsets", "commits"))
+        newest = max(begun, default=-1)
+        if complete and max(complete) > newest:
+            return f"{location}/offsets has no file {max(complete)}, of a complete batch"
+        needed = [
+            ("metadata", 1, False),
+            ("sources/0/0", 2, False),
+            *((f"offsets/{number}", 3, True) for number in (newest - 1, newest) if number >= 0),
+            *((f"commits/{number}", 2, True) for number in [max(complete, default=-1)] if number >= 0),
+        ]
+        for file, lines, must_exist in needed:
+            if problem := self._find_problem(f"{location}/{file}", lines, must_exist):
+                return f"{location}/{file} {problem}"
+        return None
+
+    def _find_problem(self, path: str, lines: int, must_exist: bool) -> str | None:
+        """Return what is wrong with a file whose last of so many lines is JSON."""
+        files, java_path = self._open(path)
+        if not files.exists(java_path):
+            return "is missing" if must_exist else None
+        try:
+            text = self._read_text(path)
+            json.loads(text.split("\n", lines - 1)[lines - 1])
+        except Py4JJavaError:
+            return "cannot be read, or has another checksum"
+        except (ValueError, IndexError):
+            return "is cut" if text else "is empty"
+        return None
+
     def read_positions(self, generation: StreamGeneration) -> TopicOffsetMap:
-        """Return the next offsets to read: after the last complete batch, or where the generation starts."""
-        batches = self._list_batches(f"{self.location(generation)}/commits")
-        if not batches:
-            return generation.starts
-        return self._read_ends(generation, max(batches))
+        """Return the next offsets to read: after the last complete batch, or where the generation starts.
+
+        A batch whose offsets are damaged is passed over, so that its records are read again.
+        """
+        location = self.location(generation)
+        for number in sorted(self._list_batches(f"{location}/commits"), reverse=True):
+            if self._find_problem(f"{location}/offsets/{number}", 3, must_exist=True) is None:
+                return self._read_ends(generation, number)
+        return generation.starts
+
+    def has_begun(self, generation: StreamGeneration) -> bool:
+        """Return whether a query has begun to read the generation."""
+        files, java_path = self._open(f"{self.location(generation)}/metadata")
+        return bool(files.exists(java_path))
 
     def has_incomplete_batch(self, generation: StreamGeneration) -> bool:
         """Return whether a batch was begun and is not complete."""

@@ -64,7 +64,7 @@ class Pipeline:
         self._lake = lake
         self._fleet = fleet
         self._annotations: Annotations | None = None
-        self._bronze = BronzeWriter(lake, fleet)
+        self._bronze = BronzeWriter(spark, lake, fleet)
         self._bounds = SilverBounds(spark, lake, fleet)
         self._silver = SilverWriter(spark, lake, fleet, self._bounds)
         self._gold_gate = GoldGate(lake, gold_suite)
@@ -82,15 +82,21 @@ class Pipeline:
         self._recovery_weeks.open()
 
     def process(
-        self, raw: DataFrame, batch: str, clock: datetime, oldest: datetime | None = None
+        self,
+        raw: DataFrame,
+        batch: str,
+        clock: datetime,
+        oldest: datetime | None = None,
+        accepts_unlikely: bool = False,
     ) -> BatchResult:
         """Process one batch from raw records to weeks and return what it did.
 
         ``raw`` has the columns value, source, position and hint. Records of minutes before ``oldest`` go to
-        quarantine. A record that was in quarantine and is accepted now is removed from it.
+        quarantine, and unlikely ones unless a person accepts them. A record that was in quarantine and is
+        accepted now is removed from it.
         """
         started = time.monotonic()
-        ingested, accepted = self._bronze.ingest(raw, clock, oldest)
+        ingested, accepted = self._bronze.ingest(raw, clock, oldest, accepts_unlikely)
         result = self._derive_tables(ingested, batch, clock)
         released = self._bronze.release(accepted)
         return replace(result, released=released, seconds=time.monotonic() - started)
@@ -110,7 +116,7 @@ class Pipeline:
         # Before silver is extended, because the minutes that this batch adds are computed with these
         # annotations anyway.
         reannotated = self._find_reannotated_ranges(annotations, clock)
-        touched = self._bounds.find_ranges_to_compute(ingested.touched)
+        touched = self._bounds.find_ranges_to_compute(ingested.touched, clock)
         silver_changed, silver_facts = self._silver.update(touched, ingested.touched, annotations)
         silver_changed += self._silver.recompute_causes(reannotated, annotations)
         gold = self._gold.compute_weeks([*touched, *reannotated], annotations, clock)

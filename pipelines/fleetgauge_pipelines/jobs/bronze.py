@@ -1,10 +1,10 @@
 """Store valid records in bronze and others in quarantine, and release records that became valid."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from fleetgauge_core.fleet import Fleet
@@ -12,6 +12,8 @@ from fleetgauge_core.slo.utc_days import list_utc_days
 from fleetgauge_core.tables import PROBE_MINUTES, QUARANTINE
 from fleetgauge_pipelines.io.lake import Lake, materialize
 from fleetgauge_pipelines.io.small_frames import to_utc
+from fleetgauge_pipelines.jobs.cluster_claims import Claim, ClusterClaims, Period, to_claim
+from fleetgauge_pipelines.transforms.claims import summarize_claims
 from fleetgauge_pipelines.transforms.decode import check_contract, decode_records
 from fleetgauge_pipelines.transforms.deduplicate import (
     RECORD_COLUMNS,
@@ -39,8 +41,9 @@ class IngestResult:
 class BronzeWriter:
     """Stores valid records unchanged in bronze, and records that break the contract in quarantine."""
 
-    def __init__(self, lake: Lake, fleet: Fleet) -> None:
+    def __init__(self, spark: SparkSession, lake: Lake, fleet: Fleet) -> None:
         self._lake = lake
+        self._claims = ClusterClaims(spark, lake)
         self._clusters = {cluster.id: cluster for cluster in fleet.clusters}
         self._kept_from: datetime | None = None
         self._has_quarantined_rows = False
@@ -51,19 +54,34 @@ class BronzeWriter:
         A record of an expired day is refused, because silver would be recomputed without the expired records.
         """
         self._kept_from = self._lake.kept_from(PROBE_MINUTES)
+        self._claims.open()
         self._has_quarantined_rows = not self._lake.read(QUARANTINE).isEmpty()
 
     def ingest(
-        self, raw: DataFrame, clock: datetime, oldest: datetime | None = None
+        self,
+        raw: DataFrame,
+        clock: datetime,
+        oldest: datetime | None = None,
+        accepts_unlikely: bool = False,
     ) -> tuple[IngestResult, DataFrame]:
         """Store raw records and return what became of them.
 
         ``raw`` has the columns value, source, position and hint; records of minutes before ``oldest`` go to
-        quarantine. The second frame has source and value of every record of the batch that is in bronze now.
+        quarantine, and unlikely ones (ACCEPTABLE_REASONS) unless a person accepts them. The second frame has
+        source and value of every record of the batch that is in bronze now.
         """
-        checked = check_contract(decode_records(raw), self._clusters, clock, oldest, self._kept_from)
+        checked = check_contract(
+            decode_records(raw), self._clusters, clock, oldest, self._kept_from, accepts_unlikely
+        )
         checked = materialize(checked.withColumn("reason", F.coalesce("hint", "reason")))
-        invalid, touched = self._summarize(checked)
+        invalid, claims = _summarize(checked)
+        if not accepts_unlikely:
+            judged = self._claims.refuse_unlikely(checked, claims)
+            if judged is not None:
+                checked = materialize(judged)
+                invalid, claims = _summarize(checked)
+            self._claims.learn(claims)
+        touched = _find_touched(claims)
         valid = checked.where("reason IS NULL").select("record.*", "value", "source", "position")
         judged = materialize(judge_duplicates(valid, self._read_possible_duplicates(valid, touched)))
         accepted = judged.where("fate != 'conflicting_duplicate'").select("source", "value")
@@ -93,21 +111,6 @@ class BronzeWriter:
         # records.
         released = same_source.join(accepted, ["source", "value"], "left_semi")
         return self._lake.replace_rows(QUARANTINE, released.limit(0), released)
-
-    def _summarize(self, checked: DataFrame) -> tuple[int, dict[str, tuple[datetime, datetime]]]:
-        """Return how many records are invalid, and by cluster the first and last minute of the valid ones."""
-        cluster_id, minute = (
-            F.when(F.col("reason").isNull(), F.col(f"record.{name}")) for name in ("cluster_id", "minute")
-        )
-        rows = checked.groupBy(cluster_id.alias("cluster_id")).agg(
-            F.count(F.lit(1)).alias("records"), F.min(minute).alias("lo"), F.max(minute).alias("hi")
-        )
-        by_cluster = {row["cluster_id"]: row for row in rows.collect()}
-        invalid = by_cluster.pop(None, None)
-        return (
-            invalid["records"] if invalid else 0,
-            {name: (to_utc(row["lo"]), to_utc(row["hi"])) for name, row in by_cluster.items()},
-        )
 
     def _read_possible_duplicates(
         self, valid: DataFrame, touched: Mapping[str, tuple[datetime, datetime]]
@@ -154,3 +157,19 @@ class BronzeWriter:
         self._has_quarantined_rows = True
         stored = self._lake.read(QUARANTINE).join(rows.select("source"), "source", "left_semi")
         self._lake.replace_rows(QUARANTINE, rows, stored)
+
+
+def _summarize(checked: DataFrame) -> tuple[int, list[Claim]]:
+    """Return how many records are invalid, and what the valid ones say about their clusters."""
+    rows = summarize_claims(checked).collect()
+    return (
+        sum(row["records"] for row in rows if row["cluster_id"] is None),
+        [to_claim(row) for row in rows if row["cluster_id"] is not None],
+    )
+
+
+def _find_touched(claims: Iterable[Claim]) -> dict[str, tuple[datetime, datetime]]:
+    touched: dict[str, Period] = {}
+    for claim in claims:
+        touched[claim.cluster_id] = claim.period.extend(touched.get(claim.cluster_id, claim.period))
+    return dict(touched)

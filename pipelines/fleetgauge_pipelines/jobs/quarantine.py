@@ -14,10 +14,16 @@ from fleetgauge_pipelines.jobs.batch import BatchResult, Pipeline
 
 
 def run_replay(
-    spark: SparkSession, lake: Lake, fleet: Fleet, selection: QuarantineFilter, clock: datetime
+    spark: SparkSession,
+    lake: Lake,
+    fleet: Fleet,
+    selection: QuarantineFilter,
+    clock: datetime,
+    accepts_unlikely: bool = False,
 ) -> BatchResult | None:
     """Process the selected rows of quarantine again; rows that are valid now leave it, however old they are.
 
+    ``accepts_unlikely``: a person accepts records that were refused as unlikely (ACCEPTABLE_REASONS).
     Return None if no row is selected. A row is removed in the batch's last step, when every table includes
     its record, so a replay may fail at any point and be repeated.
     """
@@ -26,7 +32,7 @@ def run_replay(
     rows = lake.read(QUARANTINE).where(_matches(selection))
     if rows.isEmpty():
         return None
-    return pipeline.process(_raw(rows), f"replay/{clock:%Y-%m-%dT%H:%M:%SZ}", clock)
+    return pipeline.process(_raw(rows), f"replay/{clock:%Y-%m-%dT%H:%M:%SZ}", clock, None, accepts_unlikely)
 
 
 def _matches(selection: QuarantineFilter) -> Column:

@@ -6,7 +6,7 @@ import click
 
 from fleetgauge_core.runtime.cli import Group
 from fleetgauge_core.runtime.options import clock_option, config_option, json_option, lake_option
-from fleetgauge_core.tables import QUARANTINE_REASONS
+from fleetgauge_core.tables import ACCEPTABLE_REASONS, QUARANTINE_REASONS
 from fleetgauge_pipelines.jobs.cli import counts_json_option
 
 _reason = click.option(
@@ -58,6 +58,12 @@ def show(**options: Any) -> None:
 @_reason
 @click.option("--source", help="Only the row with this source.")
 @_since
+@click.option(
+    "--accept",
+    "accepts_unlikely",
+    is_flag=True,
+    help=f"Also accept records that are only unlikely: {', '.join(ACCEPTABLE_REASONS)}.",
+)
 @config_option
 @lake_option
 @clock_option

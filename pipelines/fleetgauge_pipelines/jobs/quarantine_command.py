@@ -65,12 +65,13 @@ def replay_records(
     reason: str | None,
     source: str | None,
     since: datetime | None,
+    accepts_unlikely: bool,
     config: Path,
     location: str | None,
     clock: datetime | None,
     as_json: bool,
 ) -> None:
-    """Process rows again after their cause was fixed.
+    """Process rows again after their cause was fixed, or after a person accepted them.
 
     Raises: InputError when there is no such row or no table.
     """
@@ -83,7 +84,8 @@ def replay_records(
         from fleetgauge_pipelines.jobs.quarantine import run_replay
 
         with console.status("replaying rows of quarantine"):
-            outcome = run_replay(spark, lake, fleet, selection, clock or datetime.now(UTC))
+            now = clock or datetime.now(UTC)
+            outcome = run_replay(spark, lake, fleet, selection, now, accepts_unlikely)
     if outcome is None and source is not None:
         raise _unknown(source, where)
     counts = dict.fromkeys((*COUNT_NAMES, "moved", "still_quarantined"), 0)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from pyspark.sql import Column, DataFrame, Row, SparkSession
+from pyspark.sql import Column, DataFrame, Row, SparkSession, Window
 from pyspark.sql import functions as F
 
 from fleetgauge_core.fleet import Cluster, Fleet
@@ -25,6 +25,11 @@ _MINUTE = timedelta(minutes=1)
 #: Late records change all minutes up to the next minute with a record. If there is none within this time,
 #: everything up to the watermark is computed again.
 _NEXT_RECORD_WITHIN = timedelta(hours=1)
+
+
+#: Two records so near in time show that a cluster was measured then. One that comes later than this is late.
+_NEAR_RECORD_WITHIN = timedelta(hours=1)
+_NEAR_INTERVAL = f"INTERVAL {_NEAR_RECORD_WITHIN.seconds} SECONDS"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +58,11 @@ class SilverBounds:
         self._read_bounds()
         self._kept_from = self._lake.kept_from(PROBE_MINUTES)
 
-    def find_ranges_to_compute(self, touched: Mapping[str, tuple[datetime, datetime]]) -> list[MinuteRange]:
+    def find_ranges_to_compute(
+        self, touched: Mapping[str, tuple[datetime, datetime]], clock: datetime
+    ) -> list[MinuteRange]:
         """Return the minutes that a batch changes; ``touched`` has its first and last minute by cluster."""
+        touched = self._skip_lone_records(touched, clock)
         next_records = self._find_next_records(touched)
         ranges = (
             find_affected_range(
@@ -187,6 +195,71 @@ class SilverBounds:
         records = self._lake.read(PROBE_MINUTES).where(F.col("cluster_id") == cluster.id)
         first = records.agg(F.min("minute").alias("first")).first()
         return min(touched_lo, to_utc(first["first"])) if first and first["first"] else touched_lo
+
+    def _skip_lone_records(
+        self, touched: Mapping[str, tuple[datetime, datetime]], clock: datetime
+    ) -> dict[str, tuple[datetime, datetime]]:
+        """Begin each cluster's minutes where its measurement began.
+
+        A record that came late, and has no other near to it in time, does not begin it: it would add all the
+        minutes since, in which nobody measured the cluster.
+        """
+        early = {
+            cluster_id: span
+            for cluster_id, span in touched.items()
+            if span[0] < clock - _NEAR_RECORD_WITHIN
+            and self._clusters[cluster_id].since is None
+            and ((bounds := self._bounds.get(cluster_id)) is None or span[0] < bounds.first_minute)
+        }
+        if not early:
+            return dict(touched)
+        begins = self._find_begins_near(early)
+        if lone := {cluster_id: lo for cluster_id, (lo, _) in early.items() if cluster_id not in begins}:
+            begins |= self._find_begins_after(lone)
+        begun = {
+            cluster_id: (begin, span[1])
+            for cluster_id, span in early.items()
+            if (begin := begins.get(cluster_id)) is not None and begin <= span[1]
+        }
+        return {cluster_id: span for cluster_id, span in touched.items() if cluster_id not in early} | begun
+
+    def _find_begins_near(self, early: Mapping[str, tuple[datetime, datetime]]) -> dict[str, datetime]:
+        """Return each cluster's first minute, or the one before it, if another record is near to it."""
+        first = F.col("first")
+        within = F.expr(_NEAR_INTERVAL)
+        records = self._read_of_clusters({cluster_id: lo for cluster_id, (lo, _) in early.items()})
+        near = records.where(
+            F.col("minute").between(first - within, first + within) & (F.col("minute") != first)
+        )
+        begins = near.groupBy("cluster_id").agg(F.least(F.min("minute"), F.min(first)).alias("begin"))
+        return {row["cluster_id"]: to_utc(row["begin"]) for row in begins.collect()}
+
+    def _find_begins_after(self, lone: Mapping[str, datetime]) -> dict[str, datetime]:
+        """Return by cluster the first later minute whose records came in time, or have others near them."""
+        within = F.expr(_NEAR_INTERVAL)
+        later = self._read_of_clusters(lone).where(F.col("minute") > F.col("first"))
+        in_order = Window.partitionBy("cluster_id").orderBy("minute")
+        minutes = (
+            later.groupBy("cluster_id", "minute")
+            .agg(F.min("ingested_at").alias("ingested_at"))
+            .withColumn("following", F.lead("minute").over(in_order))
+        )
+        came_in_time = F.col("ingested_at") <= F.col("minute") + within
+        is_followed = F.col("following") <= F.col("minute") + within
+        begins = (
+            minutes.where(came_in_time | is_followed)
+            .groupBy("cluster_id")
+            .agg(F.min("minute").alias("begin"))
+        )
+        return {row["cluster_id"]: to_utc(row["begin"]) for row in begins.collect()}
+
+    def _read_of_clusters(self, firsts: Mapping[str, datetime]) -> DataFrame:
+        """Return the stored records of clusters, each with its cluster's minute as ``first``."""
+        frame = create_dataframe(
+            self._spark, list(firsts.items()), "early_cluster_id string, first timestamp"
+        )
+        records = self._lake.read(PROBE_MINUTES).select("cluster_id", "minute", "ingested_at")
+        return records.join(F.broadcast(frame), F.col("cluster_id") == F.col("early_cluster_id"))
 
     def _find_next_records(self, touched: Mapping[str, tuple[datetime, datetime]]) -> dict[str, datetime]:
         """Return the next minute with a record after late records, of clusters where it comes soon enough."""

@@ -1,5 +1,6 @@
 """The topics of a stream: a new generation for a topic that was recreated, and the records that were lost."""
 
+import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -28,6 +29,8 @@ from fleetgauge_pipelines.io.stream_checkpoint import (
     StreamGeneration,
     TopicOffsetMap,
 )
+
+_log = logging.getLogger("fleetgauge.stream")
 
 _CLIENT_ID = "fleetgauge-stream"
 _LOOK_INTERVAL_S = 5.0
@@ -99,14 +102,36 @@ class StreamTopics:
         """
         present = _retry_look(self._create_and_describe)
         stored = self._checkpoint.read_generation()
-        generation = stored or StreamGeneration(0, {name: topic.topic_id for name, topic in present.items()})
+        generation = stored or self._create_first_generation(present)
         positions = self._checkpoint.read_positions(generation)
+        damage = self._checkpoint.find_damage(generation)
         if stored is None:
             generation = _doubt_topics(generation, positions, present)
         opened = plan_generation(generation, positions, self._ends, present)
+        if opened is None and damage:
+            again = StreamGeneration(generation.number + 1, generation.topic_ids, positions)
+            opened = OpenedGeneration(complete_starts(again, present), is_new=True)
         if opened is None:
             return OpenedGeneration(complete_starts(generation, present), is_new=stored is None)
-        return replace(opened, is_interrupted=self._checkpoint.has_incomplete_batch(generation))
+        if damage:
+            _log.warning("%s: the stream reads again from the last batch that is whole", damage)
+        is_interrupted = damage is not None or self._checkpoint.has_incomplete_batch(generation)
+        return replace(opened, is_interrupted=is_interrupted)
+
+    def _create_first_generation(self, present: Mapping[str, PresentTopic]) -> StreamGeneration:
+        """Return the first generation, or the next one if the checkpoints of a stream are gone.
+
+        Its batches must not have the names of earlier ones.
+        """
+        first = StreamGeneration(0, _ids(present))
+        if self._checkpoint.has_begun(first):
+            # An older version read it, which stored no generations.
+            return first
+        last = self._checkpoint.find_last_number()
+        if last is None:
+            return first
+        _log.warning("the stream's checkpoints are gone: it reads the topics again from their beginning")
+        return replace(first, number=last + 1)
 
     def is_outdated(self, generation: StreamGeneration) -> bool:
         """Return whether a topic was deleted or recreated. For use while no batch runs.

@@ -5,7 +5,7 @@ Input columns: ``value`` binary, ``source`` string. Output: the same, ``record``
 both NULL for a valid record.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 
 from pyspark.sql import Column, DataFrame
@@ -13,10 +13,22 @@ from pyspark.sql import functions as F
 from pyspark.sql.avro.functions import from_avro, to_avro
 
 from fleetgauge_core.contract import HEADER_BYTES, MAX_RECORD_BYTES, PROBE_MINUTE
+from fleetgauge_core.contract.bounds import (
+    ACK_DEADLINE_US,
+    MAX_ATTEMPTED,
+    MAX_BROKERS,
+    MAX_FAILURE_CODES,
+    MAX_REPEATED,
+    MAX_TEXT_LENGTH,
+    RECEIVE_DEADLINE_US,
+)
 from fleetgauge_core.contract.single_object import SINGLE_OBJECT_MARKER
 
 #: How far an agent's clock may be ahead of the pipeline's.
 FUTURE_TOLERANCE = timedelta(minutes=5)
+
+#: A column that says which values of a record are beyond their bounds; empty if none is.
+_IMPLAUSIBLE = "values_beyond_bounds"
 
 _REQUIRED_TEXT = ("agent_id", "run_id", "vantage", "cluster_id")
 _TEXTS = (*_REQUIRED_TEXT, "agent_version", "kafka_cluster_uuid", "rack", "leg")
@@ -75,20 +87,25 @@ def check_contract(
     clock: datetime,
     oldest: datetime | None,
     kept_from: datetime | None,
+    accepts_unlikely: bool = False,
 ) -> DataFrame:
     """Apply the rules of the contract to decoded records; the first broken rule gives the reason.
 
     ``oldest`` is the first minute that the caller accepts, ``kept_from`` the first that has not expired from
-    bronze; None for no limit.
+    bronze; None for no limit. ``accepts_unlikely``: a person has accepted values beyond their bounds.
     """
+    implausible = F.lit("") if accepts_unlikely else _describe_implausible("record")
+    decoded = decoded.withColumn(_IMPLAUSIBLE, implausible)
     rules = build_contract_rules(F.col("record"), known_clusters, clock, oldest, kept_from)
     reason, detail = F.lit(None).cast("string"), F.lit(None).cast("string")
     for name, broken, explanation in reversed(rules):
         reason = F.when(broken, F.lit(name)).otherwise(reason)
         detail = F.when(broken, explanation).otherwise(detail)
     is_decoded = F.col("reason").isNull()
-    return decoded.withColumn("detail", F.when(is_decoded, detail).otherwise(F.col("detail"))).withColumn(
-        "reason", F.when(is_decoded, reason).otherwise(F.col("reason"))
+    return (
+        decoded.withColumn("detail", F.when(is_decoded, detail).otherwise(F.col("detail")))
+        .withColumn("reason", F.when(is_decoded, reason).otherwise(F.col("reason")))
+        .drop(_IMPLAUSIBLE)
     )
 
 
@@ -133,7 +150,63 @@ def build_contract_rules(
             F.lit("ack_us or e2e_us does not ascend"),
         ),
         ("counts_do_not_add_up", _counts_broken(record), sizes),
+        ("implausible", F.col(_IMPLAUSIBLE) != "", F.col(_IMPLAUSIBLE)),
     ]
+
+
+def _describe_implausible(record: str) -> Column:
+    """Return which values of a column of records are beyond their bounds, in words; empty if none is.
+
+    It is one expression in SQL, because a batch would spend time on building it from columns.
+    """
+    outside = [
+        *(
+            _describe_outside(name, f"{value} < 0", value, "at least 0")
+            for name, value in _list_counts(record)
+        ),
+        *(
+            _describe_outside(name, f"{value} > {bound}", value, f"at most {bound}")
+            for name, value, bound in _list_bounded_values(record)
+        ),
+    ]
+    return F.expr(f"concat_ws('; ', {', '.join(outside)})")
+
+
+def _describe_outside(name: str, condition: str, value: str, bound: str) -> str:
+    return f"if({condition}, concat('{name}: ', {value}, ', {bound}'), null)"
+
+
+def _list_counts(record: str) -> Iterator[tuple[str, str]]:
+    """Yield the values that cannot be negative, beside those that have to add up."""
+    for name in ("broker_id", "schedule_lag_p95_us", "schedule_lag_max_us"):
+        yield name, f"{record}.{name}"
+    for name in ("expected_brokers", "led_by"):
+        yield f"lowest of {name}", f"array_min({record}.{name})"
+    for name in _CODES:
+        yield f"lowest count of {name}", f"array_min(map_values({record}.{name}))"
+
+
+def _list_bounded_values(record: str) -> Iterator[tuple[str, str, int]]:
+    """Yield the values that have an upper bound: what each is, its expression, and the bound."""
+    yield "attempted", f"{record}.attempted", MAX_ATTEMPTED
+    # Latencies ascend, as an earlier rule has checked.
+    for name, bound in (("ack_us", ACK_DEADLINE_US), ("e2e_us", RECEIVE_DEADLINE_US)):
+        yield f"highest of {name}", f"try_element_at({record}.{name}, -1)", bound
+    for name in ("duplicated", "out_of_order"):
+        yield name, f"{record}.{name}", MAX_REPEATED
+    for name in _CODES:
+        codes = f"map_keys({record}.{name})"
+        yield f"codes in {name}", f"size({codes})", MAX_FAILURE_CODES
+        yield (
+            f"length of a code in {name}",
+            f"array_max(transform({codes}, code -> length(code)))",
+            MAX_TEXT_LENGTH,
+        )
+        yield f"highest count of {name}", f"array_max(map_values({record}.{name}))", MAX_ATTEMPTED
+    for name in ("expected_brokers", "led_by"):
+        yield f"number of {name}", f"size({record}.{name})", MAX_BROKERS
+    for name in _TEXTS:
+        yield f"length of {name}", f"length({record}.{name})", MAX_TEXT_LENGTH
 
 
 def _counts_broken(record: Column) -> Column:
@@ -143,7 +216,7 @@ def _counts_broken(record: Column) -> Column:
         [
             *(record[name] < 0 for name in _COUNTS),
             record["acknowledged"] != F.size(record["ack_us"]),
-            record["acknowledged"] > record["attempted"],
+            *(record[name] > record["attempted"] for name in ("acknowledged", "received", "lost")),
             succeeded > F.least(record["acknowledged"], record["received"]),
             leader_leg & ((succeeded > 0) | (record["received"] != 0)),
         ]

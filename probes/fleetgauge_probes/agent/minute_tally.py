@@ -4,9 +4,10 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from fleetgauge_core.contract import Leg
+from fleetgauge_core.contract.bounds import ACK_DEADLINE_US
 from fleetgauge_core.contract.failure_codes import NOT_RECEIVED, AgentFault
 
-ACK_DEADLINE_NS = 5_000_000_000
+ACK_DEADLINE_NS = ACK_DEADLINE_US * 1000
 #: Decided as not due; only used inside the tracker.
 WITHDRAWN = "WITHDRAWN"
 

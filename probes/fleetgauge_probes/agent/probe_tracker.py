@@ -18,6 +18,7 @@ from collections import deque
 from collections.abc import Iterator
 
 from fleetgauge_core.contract import Leg, LegPulse
+from fleetgauge_core.contract.bounds import RECEIVE_DEADLINE_US
 from fleetgauge_core.contract.failure_codes import (
     ACK_LATE,
     NO_REPORT,
@@ -42,7 +43,7 @@ from fleetgauge_probes.agent.minute_tally import (
 from fleetgauge_probes.agent.process_pauses import ProcessPauses
 from fleetgauge_probes.agent.throttles import QuotaThrottles
 
-RECEIVE_DEADLINE_NS = 10_000_000_000
+RECEIVE_DEADLINE_NS = RECEIVE_DEADLINE_US * 1000
 #: librdkafka reports time-outs up to a second late, and its routing is read every second.
 REPORT_GRACE_NS = 3_000_000_000
 #: A probe is excluded when lag or pauses take 1/5 of its lifetime or more. For a failed probe that is one

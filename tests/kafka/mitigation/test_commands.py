@@ -251,17 +251,25 @@ def test_a_healthy_cluster_refuses_no_action_that_may_be_executed(testbed: Mitig
     ]
 
 
-def test_the_only_replica_of_a_partition_is_not_demoted(testbed: MitigationTestbed) -> None:
+def test_what_only_the_broker_can_lead_stays_with_it_and_the_rest_is_demoted(
+    testbed: MitigationTestbed,
+) -> None:
+    """min.insync.replicas does not matter, as the broker stays in sync."""
     single_replica_topic = testbed.create_topic((2,))
-    assert testbed.read_refusals() == ["only_replica", "min_in_sync"]
-    (case,) = testbed.run_command("history")
-    assert case["outcome"] == "refused"
-    assert single_replica_topic in case["words"][0]
-
-
-def test_a_broker_needed_for_min_insync_replicas_is_not_demoted(testbed: MitigationTestbed) -> None:
     testbed.create_topic((2, 3), **{"min.insync.replicas": "2"})
-    assert testbed.read_refusals() == ["min_in_sync"]
+    case = testbed.run_command(*APPLY, "--execute")
+    assert case["outcome"] == "done"
+    assert case["words"] == [
+        f"1 partitions stay with broker 2, because no other replica is in sync: {single_replica_topic}-0"
+    ]
+    assert testbed.metadata().led_by(2) == {TopicPartition(single_replica_topic, 0)}
+    testbed.publish_finding(2, HealthState.HEALTHY, minutes_ago=0)
+    assert testbed.run_command("undo", case["case"], "--execute")["outcome"] == "undone"
+
+
+def test_a_broker_needed_for_min_insync_replicas_is_not_quarantined(testbed: MitigationTestbed) -> None:
+    testbed.create_topic((2, 3), **{"min.insync.replicas": "2"})
+    assert "min_in_sync" in testbed.read_refusals(2, "--action", "quarantine_restart")
 
 
 def test_with_two_unhealthy_brokers_none_is_demoted(testbed: MitigationTestbed) -> None:

@@ -4,6 +4,7 @@ import json
 import re
 import sys
 import threading
+import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -114,7 +115,7 @@ class MitigationTestbed:
             lambda: None,
             ProcessHealth("mitigate", 900),
             lambda _: None,
-            context.clock,
+            time.monotonic,
         )
         with running_thread(controller.run):
             yield

@@ -39,6 +39,14 @@ class _Check:
         broker = self.metadata.brokers.get(self.broker_id)
         return broker is not None and broker.fenced
 
+    @property
+    def is_gone(self) -> bool:
+        """Whether the broker is fenced or has an alert that it is down."""
+        return self.is_fenced or any(
+            alert.broker_id == self.broker_id and alert.state is HealthState.BROKER_DOWN
+            for alert in self.snapshot.alerts
+        )
+
 
 def find_refusals(
     request: ActionRequest, snapshot: ClusterSnapshot, now: datetime, rules: ActionRules
@@ -153,7 +161,7 @@ def _check_other_fenced(check: _Check) -> Iterator[str]:
 
 
 def _check_only_replica(check: _Check) -> Iterator[str]:
-    if check.is_fenced:
+    if check.is_fenced or check.rules.keeps_replicas_in_sync:
         return
     leaderless = [
         partition
@@ -165,7 +173,7 @@ def _check_only_replica(check: _Check) -> Iterator[str]:
 
 
 def _check_min_in_sync(check: _Check) -> Iterator[str]:
-    if check.is_fenced:
+    if check.is_fenced or check.rules.keeps_replicas_in_sync:
         return
     metadata = check.metadata
     short = [
@@ -178,8 +186,12 @@ def _check_min_in_sync(check: _Check) -> Iterator[str]:
 
 
 def _check_moving(check: _Check) -> Iterator[str]:
-    if check.metadata.reassigning:
-        yield f"a reassignment is in progress: {format_partitions(check.metadata.reassigning)}"
+    moving = check.metadata.reassigning
+    if check.rules.allows_fenced_broker and check.is_gone:
+        # They wait for this very broker, and only its return ends them.
+        moving -= check.metadata.replicated_on(check.broker_id).keys()
+    if moving:
+        yield f"a reassignment is in progress: {format_partitions(moving)}"
 
 
 def _check_rolling(check: _Check) -> Iterator[str]:

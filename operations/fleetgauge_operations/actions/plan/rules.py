@@ -53,6 +53,8 @@ class ActionRules:
     make_plan: Callable[[ClusterMetadata, int], Mapping[str, Any]] | None = None
     """Return what an undo needs, as a JSON object that is stored with the case."""
     allows_fenced_broker: bool = False
+    keeps_replicas_in_sync: bool = False
+    """Whether the broker stays in sync, so that the action costs no partition a replica in sync."""
     self_caused: frozenset[RefusalReason] = frozenset()
     """Refusals that the action's own first step causes; ignored when it is checked again."""
     fail_safes: tuple[Callable[[ActionRequest, ClusterSnapshot], Iterator[Refusal]], ...] = ()

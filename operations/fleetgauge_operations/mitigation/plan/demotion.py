@@ -5,7 +5,8 @@ preferred leader, the first replica, within five minutes (leader.imbalance.check
 
 Approach: the broker becomes the last replica of every partition that it replicates. The set of replicas
 does not change, so no data is moved and the reassignment completes at once. The previous order is stored,
-and is restored exactly unless an operator has changed it since.
+and is restored exactly unless an operator has changed it since. A partition of which no other replica is in
+sync stays as it is: the broker remains in sync, so that its partitions are no worse off than before.
 """
 
 from collections.abc import Mapping, Sequence
@@ -38,13 +39,32 @@ def decode_orders(plan: Mapping[str, Any]) -> dict[TopicPartition, ReplicaOrder]
 def plan_demotion(metadata: ClusterMetadata, broker_id: int) -> dict[TopicPartition, ReplicaOrder]:
     """Return the orders with the broker as last replica, of all partitions in which it is not the last yet.
 
-    The other replicas keep their order, except that those in sync come first.
+    The other replicas keep their order, except that those in sync come first. Partitions that no other
+    replica could lead are left out.
     """
     orders = {
         partition: ReplicaOrder(replicated.replicas, _move_last(replicated, broker_id))
         for partition, replicated in metadata.replicated_on(broker_id).items()
+        if _has_other_in_sync(replicated, broker_id)
     }
     return {partition: order for partition, order in orders.items() if order.before != order.after}
+
+
+def find_led_by_need(metadata: ClusterMetadata, broker_id: int) -> Sequence[TopicPartition]:
+    """Return the partitions that the broker leads and no other replica could lead, sorted."""
+    led = metadata.led_by(broker_id)
+    return sorted(
+        partition for partition in led if not _has_other_in_sync(metadata.partitions[partition], broker_id)
+    )
+
+
+def find_movable(metadata: ClusterMetadata, broker_id: int) -> Sequence[TopicPartition]:
+    """Return the partitions that the broker leads and another replica could lead, sorted."""
+    return sorted(metadata.led_by(broker_id).difference(find_led_by_need(metadata, broker_id)))
+
+
+def _has_other_in_sync(partition: PartitionMetadata, broker_id: int) -> bool:
+    return bool(partition.in_sync - {broker_id})
 
 
 def _move_last(partition: PartitionMetadata, broker_id: int) -> tuple[int, ...]:
@@ -105,9 +125,9 @@ def check_demoted(
     metadata: ClusterMetadata, broker_id: int, orders: Mapping[TopicPartition, ReplicaOrder]
 ) -> str:
     """Return why the demotion is not complete yet; an empty string if it is."""
-    led = metadata.led_by(broker_id)
-    if led:
-        return f"broker {broker_id} still leads {len(led)} of its partitions"
+    movable = find_movable(metadata, broker_id)
+    if movable:
+        return f"broker {broker_id} still leads {len(movable)} of its partitions"
     return _check_orders(metadata, {partition: order.after for partition, order in orders.items()})
 
 

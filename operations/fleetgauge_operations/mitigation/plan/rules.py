@@ -11,6 +11,8 @@ from fleetgauge_operations.actions.plan.snapshot import ClusterSnapshot
 from fleetgauge_operations.mitigation.plan.demotion import (
     decode_orders,
     encode_orders,
+    find_led_by_need,
+    find_movable,
     plan_demotion,
     plan_restoration,
 )
@@ -33,6 +35,7 @@ def build_rules(limits: MitigationLimits = DEFAULT_LIMITS) -> Mapping[ActionKind
                 case, metadata, limits.max_led_per_minute
             ),
             make_plan=lambda metadata, broker_id: encode_orders(plan_demotion(metadata, broker_id)),
+            keeps_replicas_in_sync=True,
             self_caused=frozenset({RefusalReason.NOTHING_TO_TAKE}),
             fail_safes=(_refuse_nothing_to_take,),
             undo_fail_safes=(_refuse_out_of_sync,),
@@ -66,7 +69,13 @@ def build_rules(limits: MitigationLimits = DEFAULT_LIMITS) -> Mapping[ActionKind
 
 def _describe_demotion(metadata: ClusterMetadata, broker_id: int) -> str:
     partitions, led = len(metadata.replicated_on(broker_id)), len(metadata.led_by(broker_id))
-    return f"becomes the last replica of all its {partitions} partitions; leads {led} of them now"
+    kept = find_led_by_need(metadata, broker_id)
+    if not kept:
+        return f"becomes the last replica of all its {partitions} partitions; leads {led} of them now"
+    return (
+        f"leads {led} of its {partitions} partitions now; {led - len(kept)} go to other replicas, "
+        f"{len(kept)} stay, because no other replica is in sync: {format_partitions(kept)}"
+    )
 
 
 def _describe_restoration(case: ActionCase, metadata: ClusterMetadata, max_led_per_minute: int) -> str:
@@ -103,13 +112,17 @@ def _describe_nothing_to_undo(case: ActionCase, _metadata: ClusterMetadata) -> s
 
 def _refuse_nothing_to_take(request: ActionRequest, snapshot: ClusterSnapshot) -> Iterator[Refusal]:
     broker_id, metadata = request.broker_id, snapshot.metadata
-    if broker_id in metadata.brokers and not (
-        metadata.led_by(broker_id) or plan_demotion(metadata, broker_id)
-    ):
-        yield Refusal(
-            RefusalReason.NOTHING_TO_TAKE,
-            f"broker {broker_id} leads no partition and is the last replica of all its partitions",
-        )
+    if broker_id not in metadata.brokers or plan_demotion(metadata, broker_id):
+        return
+    if find_movable(metadata, broker_id):
+        return
+    kept = find_led_by_need(metadata, broker_id)
+    explanation = (
+        f"no other replica is in sync and could lead {format_partitions(kept)}"
+        if kept
+        else (f"broker {broker_id} leads no partition and is the last replica of all its partitions")
+    )
+    yield Refusal(RefusalReason.NOTHING_TO_TAKE, explanation)
 
 
 def _refuse_without_command(request: ActionRequest, snapshot: ClusterSnapshot) -> Iterator[Refusal]:

@@ -9,7 +9,7 @@ import pytest
 from fleetgauge_core.detection import HealthState
 from fleetgauge_core.metadata import TopicPartition
 from fleetgauge_core.tables import ActionKind, ActionOutcome
-from fleetgauge_operations.actions.executor import ActionExecutor, UndoRefusedError
+from fleetgauge_operations.actions.executor import ActionExecutor, ActionRun, UndoRefusedError
 from fleetgauge_operations.actions.plan.case import ActionCase, ActionRequest
 from fleetgauge_operations.actions.plan.refusal import RefusalReason
 from fleetgauge_operations.actions.plan.refusals import find_refusals
@@ -150,6 +150,25 @@ def test_a_demotion_fails_if_the_broker_still_leads_and_opens_the_circuit_breake
         RefusalReason.CIRCUIT_OPEN,
         RefusalReason.TOO_SOON,
     ]
+
+
+@pytest.mark.parametrize("step", [timedelta(hours=1), -timedelta(hours=1)])
+def test_a_step_of_the_wall_clock_does_not_move_the_end_of_a_verification(
+    cluster: SimulatedCluster, step: timedelta
+) -> None:
+    cluster.ignores_elections, cluster.clock_step = True, step
+    assert demote(cluster).explanations == ("after 5 s: broker 2 still leads 1 of its partitions",)
+    assert cluster.waited_s == 5
+
+
+@pytest.mark.parametrize("step", [timedelta(hours=1), -timedelta(hours=1)])
+def test_a_step_of_the_wall_clock_does_not_move_how_long_a_problem_must_be_absent(
+    cluster: SimulatedCluster, step: timedelta
+) -> None:
+    cluster.clock_step = step
+    run = ActionRun(DEMOTION, demote(SimulatedCluster()), cluster.observe(""), cluster.create_executor())
+    run.verify(lambda _: "", timedelta(minutes=5), holds=timedelta(seconds=30))
+    assert cluster.waited_s == 30
 
 
 def test_an_undo_restores_the_replica_orders_and_leaders(cluster: SimulatedCluster) -> None:

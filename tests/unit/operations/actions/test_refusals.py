@@ -87,7 +87,8 @@ THREE_ACTIONS_TODAY = tuple(build_case(1, ActionOutcome.UNDONE, minutes) for min
         (replace(DEGRADED, is_watched=False), RefusalReason.NO_WATCH),
         (replace(DEGRADED, alerts=(degraded_alert(2), degraded_alert(3))), RefusalReason.SECOND_SICK),
         (replace(DEGRADED, metadata=BROKER_3_FENCED), RefusalReason.OTHER_FENCED),
-        (replace(DEGRADED, metadata=TWO_IN_SYNC), RefusalReason.MIN_IN_SYNC),
+        (replace(DEGRADED, metadata=SINGLE_REPLICA), RefusalReason.NOTHING_TO_TAKE),
+        (replace(DEGRADED, metadata=NO_OTHER_IN_SYNC), RefusalReason.NOTHING_TO_TAKE),
         (replace(DEGRADED, metadata=REASSIGNING), RefusalReason.MOVING),
         (replace(DEGRADED, is_rolling=True), RefusalReason.ROLLING),
         (replace(DEGRADED, planned_broker_ids={2}), RefusalReason.PLANNED),
@@ -157,12 +158,43 @@ def test_a_topic_that_an_operator_has_throttled_prevents_a_quarantine_but_no_dem
     assert refusal_reasons(replace(DEGRADED, metadata=throttled)) == []
 
 
-def test_a_broker_with_the_only_in_sync_replica_of_a_partition_is_not_demoted() -> None:
+def test_a_broker_with_the_only_in_sync_replica_of_a_partition_is_not_quarantined() -> None:
     for metadata in (SINGLE_REPLICA, NO_OTHER_IN_SYNC):
-        assert refusal_reasons(replace(DEGRADED, metadata=metadata)) == [
+        snapshot = replace(DEGRADED, metadata=metadata, has_restart_command=True)
+        assert refusal_reasons(snapshot, QUARANTINE) == [
             RefusalReason.ONLY_REPLICA,
             RefusalReason.MIN_IN_SYNC,
         ]
+
+
+def test_a_partition_that_only_the_broker_can_lead_does_not_keep_it_from_being_demoted() -> None:
+    """A demoted broker stays in sync, so min.insync.replicas does not matter either."""
+    partitions = {
+        **build_metadata().partitions,
+        **SINGLE_REPLICA.partitions,
+        TopicPartition("under", 0): build_partition(2, 1, 3, out_of_sync=(1, 3)),
+        TopicPartition("short", 0): build_partition(2, 1, 3, out_of_sync=(3,)),
+    }
+    snapshot = replace(DEGRADED, metadata=build_metadata(partitions=partitions))
+    assert refusal_reasons(snapshot) == []
+    assert RULES[ActionKind.DEMOTE].describe_effect(snapshot.metadata, 2) == (
+        "leads 4 of its 6 partitions now; 2 go to other replicas, 2 stay, because no other replica is in "
+        "sync: single-0, under-0"
+    )
+
+
+@pytest.mark.parametrize(
+    ("moving", "reasons"),
+    [(("t", 1), []), (("elsewhere", 0), [RefusalReason.MOVING])],
+)
+def test_a_move_that_waits_for_a_broker_that_is_down_does_not_forbid_its_restart(
+    moving: tuple[str, int], reasons: list[RefusalReason]
+) -> None:
+    partitions = {**build_metadata().partitions, TopicPartition("elsewhere", 0): build_partition(1, 3)}
+    for brokers in (BROKER_2_FENCED.brokers, build_metadata().brokers):
+        metadata = build_metadata(brokers.values(), partitions, [TopicPartition(*moving)])
+        down = replace(DEGRADED, alerts=(DOWN_ALERT,), has_restart_command=True, metadata=metadata)
+        assert refusal_reasons(down, RESTART) == reasons
 
 
 def test_a_failed_or_interrupted_case_opens_the_circuit_breaker_until_it_is_undone() -> None:
@@ -190,8 +222,8 @@ def test_a_reason_of_an_operator_replaces_the_alert_but_overrides_no_other_fail_
     planned = replace(without_alert, is_watched=False, planned_broker_ids={2})
     assert refusal_reasons(planned, request) == []
     assert refusal_reasons(replace(DEGRADED, planned_broker_ids={3})) == []
-    two_in_sync = replace(without_alert, metadata=TWO_IN_SYNC)
-    assert refusal_reasons(two_in_sync, request) == [RefusalReason.MIN_IN_SYNC]
+    reassigning = replace(without_alert, metadata=REASSIGNING)
+    assert refusal_reasons(reassigning, request) == [RefusalReason.MOVING]
 
 
 def test_a_broker_that_is_cut_off_may_be_demoted_after_half_a_minute() -> None:

@@ -90,6 +90,10 @@ class SimulatedCluster:
     demotion_marks: set[int] = field(default_factory=set)
     """IDs of the brokers whose probe partitions agents leave to other leaders."""
     is_led_by_another_process: bool = False
+    waited_s: float = 0
+    """How long the executor has waited."""
+    clock_step: timedelta = timedelta(0)
+    """By how much the wall clock is set during the first wait."""
     requests: list[str] = field(default_factory=list)
     """The requested changes in order, such as ``reorder 2`` for two partitions."""
 
@@ -129,6 +133,7 @@ class SimulatedCluster:
             self,
             is_leader,
             self.clock,
+            lambda: self.waited_s,
             self.wait,
         )
 
@@ -136,7 +141,9 @@ class SimulatedCluster:
         return self.now
 
     def wait(self, seconds: float) -> None:
-        self.now += timedelta(seconds=seconds)
+        self.now += timedelta(seconds=seconds) + self.clock_step
+        self.waited_s += seconds
+        self.clock_step = timedelta(0)
 
     def add_case(self, case: ActionCase) -> None:
         assert case.case_id not in self.cases

@@ -75,6 +75,9 @@ class RandomFaultCluster(SimulatedCluster):
         if self.applied:
             self.judge_action(*self.applied)
             self.action_times.append(self.now)
+            for partition in orders:
+                if not self.metadata.partitions[partition].in_sync - {self.applied[1]}:
+                    raise FailSafeViolatedError("no other replica could lead")
         if self.undone_broker_id:
             self.judge_undo(self.undone_broker_id, orders)
         super().reorder_replicas(orders, expected)
@@ -119,9 +122,14 @@ class RandomFaultCluster(SimulatedCluster):
         assert action is ActionKind.RESTART or not is_fenced
         assert {alert.broker_id for alert in self.alerts} == {broker_id}
         assert any(alert.state in WARRANTS[action] for alert in self.alerts)
-        assert not self.metadata.reassigning
+        is_gone = is_fenced or any(alert.state is HealthState.BROKER_DOWN for alert in self.alerts)
+        for moving in self.metadata.reassigning:
+            waits_for_it = is_gone and broker_id in partitions[moving].replicas
+            assert action is ActionKind.RESTART
+            assert waits_for_it
         for partition in partitions.values():
-            if broker_id in partition.replicas and not is_fenced:
+            # A demoted broker stays in sync.
+            if broker_id in partition.replicas and not is_fenced and action is not ActionKind.DEMOTE:
                 assert len(partition.in_sync - {broker_id}) >= 2
         open_cases = [case for case in self.cases.values() if case.is_open and case.case_id != case_id]
         # A demoted broker may be quarantined as well.

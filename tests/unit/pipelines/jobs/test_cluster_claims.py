@@ -1,0 +1,82 @@
+"""Which Kafka cluster ID is believed for a cluster and a minute."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fleetgauge_pipelines.jobs.cluster_claims import (
+    Claim,
+    KnownCluster,
+    Period,
+    find_disputed_kafka_ids,
+)
+
+NOON = datetime(2026, 4, 1, 12, tzinfo=UTC)
+NOTHING = KnownCluster(Period(NOON, NOON))
+
+
+def period(first: int, last: int) -> Period:
+    return Period(NOON + timedelta(minutes=first), NOON + timedelta(minutes=last))
+
+
+def claim(kafka_id: str, first: int, last: int, records: int = 10, brokers: Sequence[int] = (1,)) -> Claim:
+    return Claim("orders", kafka_id, records, period(first, last), frozenset(brokers))
+
+
+def test_records_that_agree_are_not_disputed() -> None:
+    known = NOTHING.learn([claim("a", 0, 20)])
+    assert find_disputed_kafka_ids(known, [claim("a", 21, 22)]) == {}
+    assert find_disputed_kafka_ids(NOTHING, [claim("a", 0, 20)]) == {}
+
+
+def test_another_id_is_disputed_while_the_known_one_has_records() -> None:
+    known = NOTHING.learn([claim("a", 0, 20)])
+    batch = [claim("b", 21, 22), claim("a", 21, 22, records=1)]
+    assert list(find_disputed_kafka_ids(known, batch).items()) == [
+        ("a", period(0, 32)),
+        ("b", period(21, 32)),
+    ]
+
+
+def test_another_id_is_believed_ten_minutes_after_the_last_record_of_the_known_one() -> None:
+    known = NOTHING.learn([claim("a", 0, 20)])
+    assert find_disputed_kafka_ids(known, [claim("b", 30, 31)])
+    assert find_disputed_kafka_ids(known, [claim("b", 31, 40)]) == {}
+
+
+def test_late_records_of_an_earlier_id_are_believed() -> None:
+    known = NOTHING.learn([claim("b", 60, 80)])
+    assert find_disputed_kafka_ids(known, [claim("a", 0, 20)]) == {}
+
+
+def test_what_most_records_of_a_first_batch_name_is_believed() -> None:
+    batch = [claim("b", 0, 3, records=1), claim("a", 0, 20)]
+    assert list(find_disputed_kafka_ids(NOTHING, batch)) == ["a", "b"]
+
+
+def test_an_agent_that_knows_no_id_disputes_nothing() -> None:
+    known = NOTHING.learn([claim("a", 0, 20), claim("", 0, 20, records=99)])
+    assert list(known.kafka_ids) == ["a"]
+    assert find_disputed_kafka_ids(known, [claim("", 5, 6)]) == {}
+
+
+claims = st.builds(
+    lambda kafka_id, first, length, records: claim(kafka_id, first, first + length, records),
+    st.sampled_from(["", "a", "b", "c"]),
+    st.integers(0, 100),
+    st.integers(0, 30),
+    st.integers(1, 50),
+)
+
+
+@given(st.lists(st.lists(claims, max_size=4), max_size=4))
+def test_the_first_id_is_never_disputed_by_a_later_one(batches: list[list[Claim]]) -> None:
+    known = NOTHING
+    for batch in batches:
+        disputed = list(find_disputed_kafka_ids(known, batch))
+        known = known.learn(batch)
+        # A dispute is about an ID that is not the first, and nothing that was known changes its rank.
+        assert disputed in ([], list(known.kafka_ids))
+        assert len(disputed) != 1
