@@ -43,14 +43,17 @@ class Stream:
         }
         self.telemetry = Telemetry.model_validate({"bootstrap": bootstrap, "topics": topics})
         self.topic = self.telemetry.topics.probe_minutes.name
-        self.folder = folder
-        self.lake = Lake(spark, str(folder))
         self.spark = spark
+        self.move_to(folder)
         self.admin = AdminClient({"bootstrap.servers": bootstrap})
-        self.counts: Counter[str] = Counter()
         self.changes: list[TopicChange] = []
         self.sent = 0
         ensure_telemetry_topics(self.telemetry)
+
+    def move_to(self, folder: Path) -> None:
+        """Write into another lake from now on, and count anew."""
+        self.folder, self.lake = folder, Lake(self.spark, str(folder))
+        self.counts: Counter[str] = Counter()
 
     def send(self, *counts: int) -> None:
         """Append so many records to each partition, with consecutive sequences."""

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from shutil import rmtree
+from shutil import copytree, rmtree
 
 import pytest
 from pyspark.sql import SparkSession
@@ -47,14 +47,23 @@ def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield fleet.bootstrap("carrier")
 
 
-@pytest.fixture
-def stream(spark: SparkSession, bootstrap: str, tmp_path: Path) -> Stream:
-    """A stream that has ended after three batches."""
-    stream = Stream(spark, bootstrap, tmp_path / "lake")
+@pytest.fixture(scope="module")
+def ended_stream(spark: SparkSession, bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Stream:
+    """A stream that has ended after three batches of two records."""
+    stream = Stream(spark, bootstrap, tmp_path_factory.mktemp("ended") / "lake")
     for _ in range(3):
         stream.send(1, 1)
         stream.run()
     return stream
+
+
+@pytest.fixture
+def stream(ended_stream: Stream, tmp_path: Path) -> Iterator[Stream]:
+    """The stream with a copy of its lake; its topics have the records of earlier tests as well."""
+    original = ended_stream.folder
+    ended_stream.move_to(copytree(original, tmp_path / "lake"))
+    yield ended_stream
+    ended_stream.move_to(original)
 
 
 def find_checkpoint(stream: Stream) -> Path:

@@ -13,6 +13,7 @@ from typing import Self
 
 from fleetgauge_core.tables import OUTCOMES_FOR_OPERATORS, ActionOutcome
 from fleetgauge_operations.actions.plan.case import ActionCase
+from fleetgauge_operations.actions.plan.refusal import RefusalReason
 from fleetgauge_operations.notify.notification import Notification, Severity
 from fleetgauge_operations.notify.receivers.slack import escape_markup
 
@@ -51,9 +52,10 @@ class CaseNotification:
 
     @property
     def notification(self) -> Notification:
-        """The notification; a failure pages, because the cluster was changed and is not as intended."""
+        """The notification; failure and harm page, because the cluster was changed and is not as intended."""
         case = self.case
-        severity: Severity = "page" if self.outcome is ActionOutcome.FAILED else "ticket"
+        is_urgent = self.outcome is ActionOutcome.FAILED or RefusalReason.HARMFUL in case.refused_by
+        severity: Severity = "page" if is_urgent else "ticket"
         attempt = f"/{case.undone_since:%Y%m%dT%H%M%S}" if self.is_undo and case.undone_since else ""
         notification_id = f"{case.case_id}/{self.outcome}{attempt}{'/over' if self.is_resolved else ''}"
         kind = f"MITIGATION_{self.outcome.upper()}"

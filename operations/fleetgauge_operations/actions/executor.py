@@ -236,6 +236,19 @@ class ActionExecutor:
         refusals = find_undo_refusals(case, snapshot, reason, self.rules[case.kind])
         if refusals:
             raise UndoRefusedError(refusals)
+        return self._undo(case, snapshot, reason, f"undone: {reason}" if reason else "")
+
+    def release(self, case: ActionCase, harm: str) -> ActionCase:
+        """Undo an action that does harm, whatever speaks against an undo, and return its case.
+
+        Raises: KafkaUnavailableError and TableStoreError if the snapshot cannot be read or the case cannot
+        be stored. Nothing was changed then.
+        """
+        return self._undo(case, self.observe(case.case_id), None, f"released, because {harm}")
+
+    def _undo(
+        self, case: ActionCase, snapshot: ClusterSnapshot, reason: str | None, explanation: str
+    ) -> ActionCase:
         # An operator who closes a failed case does not overrule the decision to act.
         overruled = reason is not None and (case.outcome is ActionOutcome.DONE or case.overruled)
         # Receivers are notified of the end of the undo, not of its start.
@@ -243,8 +256,8 @@ class ActionExecutor:
         self.case_writer.update_case(case)
         request = ActionRequest(case.kind, case.cluster_id, case.broker_id, reason)
         run = ActionRun(request, case, snapshot, self)
-        if reason:
-            run.explain(f"undone: {reason}")
+        if explanation:
+            run.explain(explanation)
         try:
             if case.broker_id in snapshot.metadata.brokers:
                 self.steps[case.kind].undo(run)

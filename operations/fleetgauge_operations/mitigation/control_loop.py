@@ -21,6 +21,7 @@ from fleetgauge_operations.mitigation.plan.policy import (
     MitigationPolicy,
     NotifyOperator,
     PolicyStep,
+    ReleaseAction,
     ResolveCase,
     UndoAction,
 )
@@ -94,6 +95,11 @@ class ControlLoop:
             case NotifyOperator():
                 case = self._create_notified_case(step, snapshot)
                 writer.add_case(case)
+            case ReleaseAction(applied, harm, notification):
+                if notification:
+                    # First, as a release may take minutes.
+                    writer.add_case(self._create_notified_case(notification, snapshot))
+                return executor.release(applied, harm)
             case UndoAction(applied):
                 return _undo_unless_refused(applied, executor)
             case ResolveCase(notified):

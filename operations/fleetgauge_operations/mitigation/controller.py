@@ -18,16 +18,20 @@ from fleetgauge_operations.actions.plan.case import ActionCase
 from fleetgauge_operations.actions.plan.snapshot import find_active_alerts
 from fleetgauge_operations.mitigation.control_loop import ControlLoop
 from fleetgauge_operations.mitigation.plan.policy import AUTHOR
+from fleetgauge_operations.mitigation.plan.rules import build_rules
 
 _log = logging.getLogger("fleetgauge.mitigate")
 
 _WAIT_S = 0.5
 #: 15 s between two rounds; no action is applied before its alert is 20 s old.
 _WAITS_PER_ROUND = 30
+#: 3 s while an action stands from which clients may suffer at any time.
+_WAITS_WHILE_ONE_STANDS = 6
 #: Clusters on which actions run at the same time; each has a thread and a consumer group member.
 _MAX_CONCURRENT_CLUSTERS = 16
 #: A step makes progress at least every minute, except while a restart command runs, for 5 minutes at most.
 _MAX_SILENCE_S = 15 * 60.0
+_KINDS_WITH_HARM = frozenset(kind for kind, rules in build_rules().items() if rules.find_harm)
 
 
 class FleetReader(Protocol):
@@ -102,21 +106,26 @@ class MitigationController:
         """Start the steps of a round, and collect and notify until the next one."""
         self._record_heartbeat()
         self.report_faults()
+        waits = _WAITS_PER_ROUND
         try:
-            self._start_round(workers)
+            if self._start_round(workers):
+                waits = _WAITS_WHILE_ONE_STANDS
             self.health.mark_ready()
         except OperationalError as error:
             _log.warning("findings or ops/actions cannot be read: %s", error)
         self._notify()
-        for _ in range(_WAITS_PER_ROUND):
+        for _ in range(waits):
             if shutdown.wait(_WAIT_S):
                 break
             self._record_heartbeat()
             if self._collect() or self.notifier.is_due:
                 self._notify()
 
-    def _start_round(self, workers: ThreadPoolExecutor) -> None:
-        """Start a step for each cluster with work that has none running."""
+    def _start_round(self, workers: ThreadPoolExecutor) -> bool:
+        """Start a step for each cluster with work that has none running.
+
+        Return whether an action stands that has to be judged again soon.
+        """
         findings = self.fleet.read_findings()
         alerts = {cluster_id: find_active_alerts(findings, cluster_id) for cluster_id in self.loops}
         try:
@@ -133,6 +142,7 @@ class MitigationController:
             if has_work and cluster_id not in self._futures:
                 step = self._steps[cluster_id] = _RunningStep(loop, findings, self.elapsed_s)
                 self._futures[cluster_id] = workers.submit(step.take)
+        return any(_stands(case) for case in cases)
 
     def _collect(self) -> bool:
         """Take the results of completed steps; return whether there were any."""
@@ -185,5 +195,13 @@ class MitigationController:
 def _is_pending(case: ActionCase) -> bool:
     """Return whether the control loop of the case's cluster may have to continue the case."""
     return case.ended is None and (
-        case.author == AUTHOR or case.outcome is ActionOutcome.BEGUN or case.undone_since is not None
+        case.author == AUTHOR
+        or case.outcome is ActionOutcome.BEGUN
+        or case.undone_since is not None
+        or _stands(case)
     )
+
+
+def _stands(case: ActionCase) -> bool:
+    """Return whether clients may suffer from an action that was completed and not undone."""
+    return case.outcome is ActionOutcome.DONE and case.is_open and case.kind in _KINDS_WITH_HARM

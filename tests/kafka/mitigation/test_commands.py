@@ -1,15 +1,14 @@
 """`fleetgauge mitigate` with real brokers: actions under load, their undo, and each fail-safe."""
 
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from confluent_kafka import Consumer, KafkaError, Message, Producer
+from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from fleetgauge_core.detection import HealthState
@@ -21,7 +20,6 @@ from fleetgauge_core.kafka import (
     reorder_replicas,
 )
 from fleetgauge_core.metadata import TopicPartition
-from fleetgauge_core.runtime.shutdown import ShutdownFlag
 from fleetgauge_core.tables import CORRECTIONS, ActionOutcome
 from fleetgauge_local.fleet import LocalFleet
 from fleetgauge_operations.actions.leadership import hold_cluster_leadership
@@ -31,71 +29,14 @@ from fleetgauge_operations.mitigation.plan.limits import MitigationLimits
 from fleetgauge_probes.agent.topic_plan import TOPIC
 from tests.browser.lake import put
 from tests.kafka.agents import has_successful_probes, is_probed_through_other_leaders
-from tests.kafka.mitigation.testbed import DEADLINE_S, MitigationTestbed, running_thread, store_action
+from tests.kafka.mitigation.load import PARTITIONS, Load
+from tests.kafka.mitigation.testbed import DEADLINE_S, MitigationTestbed, store_action
 from tests.unit.operations.watch.sample_findings import maintenance_row
 from tests.waiting import wait_until
 
 BROKERS = (1, 2, 3)
-PARTITIONS = 12
 APPLY = ("apply", "--cluster", "mitigated", "--broker", "2")
 QUARANTINE = (*APPLY, "--action", "quarantine_restart")
-
-
-@dataclass
-class Load:
-    """An idempotent producer with acks=all and a consumer that run all the time."""
-
-    bootstrap: str
-    topic: str
-    size: int = 100
-    acknowledged: int = 0
-    received: int = 0
-    errors: list[str] = field(default_factory=list)
-
-    @contextmanager
-    def running(self) -> Iterator["Load"]:
-        """Run until the block is left, then until every acknowledged record is consumed."""
-        with running_thread(self._consume), running_thread(self._produce):
-            wait_until(lambda: self.received > 0, DEADLINE_S, "the load")
-            yield self
-
-    def _produce(self, shutdown: ShutdownFlag) -> None:
-        producer = Producer({"bootstrap.servers": self.bootstrap, "enable.idempotence": True, "linger.ms": 0})
-
-        def delivered(error: KafkaError | None, _: Message) -> None:
-            if error:
-                self.errors.append(error.str())
-            else:
-                self.acknowledged += 1
-
-        number = 0
-        while not shutdown.wait(0.005):
-            producer.produce(
-                self.topic, bytes(self.size), partition=number % PARTITIONS, on_delivery=delivered
-            )
-            producer.poll(0)
-            number += 1
-        assert producer.flush(DEADLINE_S) == 0
-
-    def _consume(self, shutdown: ShutdownFlag) -> None:
-        consumer = Consumer(
-            {"bootstrap.servers": self.bootstrap, "group.id": self.topic, "auto.offset.reset": "earliest"}
-        )
-        consumer.subscribe([self.topic])
-        deadline_s = float("inf")
-        while time.monotonic() < deadline_s and not (
-            shutdown.is_set() and self.received >= self.acknowledged
-        ):
-            message = consumer.poll(1)
-            if shutdown.is_set():
-                deadline_s = min(deadline_s, time.monotonic() + DEADLINE_S)
-            if message is None:
-                continue
-            if error := message.error():
-                self.errors.append(error.str())
-            else:
-                self.received += 1
-        consumer.close()
 
 
 def test_a_demotion_under_load_is_undone_except_for_partitions_changed_by_an_operator(

@@ -8,10 +8,12 @@ import pytest
 from fleetgauge_core.detection import HealthState
 from fleetgauge_core.metadata import TopicPartition
 from fleetgauge_core.tables import ACTIONS, ActionOutcome
+from fleetgauge_local.fleet import LocalFleet
 from fleetgauge_operations.actions.plan.case import ActionCase
 from fleetgauge_operations.mitigation.context import MitigationContext, open_mitigation
 from fleetgauge_operations.mitigation.plan.limits import MitigationLimits
 from tests.control_loop_scenarios import ControlLoopScenarios
+from tests.kafka.mitigation.load import PARTITIONS, Load
 from tests.kafka.mitigation.testbed import DEADLINE_S, MitigationTestbed, store_action
 from tests.waiting import wait_until
 
@@ -37,6 +39,39 @@ def test_mitigate_run_demotes_a_broker_and_undoes_it_once_the_broker_is_healthy(
     assert testbed.metadata().led_by(2) >= before
     (case,) = testbed.run_command("history")
     assert (case["outcome"], case["author"]) == ("undone", "fleetgauge mitigate run")
+
+
+def test_mitigate_run_releases_a_quarantine_when_a_second_broker_dies(
+    testbed: MitigationTestbed, mitigated_fleet: LocalFleet
+) -> None:
+    """With one replica held out and one dead, producers with acks=all could not go on."""
+    topic = testbed.create_topic(*[(1, 2, 3)] * PARTITIONS, **{"min.insync.replicas": "2"})
+    testbed.update_fleet_file(mitigation={"demote": "off", "restart": "off", "quarantine_restart": "act"})
+    quarantine = ("apply", "--cluster", "mitigated", "--broker", "2", "--action", "quarantine_restart")
+
+    def is_held_out() -> bool:
+        partitions = testbed.metadata().replicated_on(2).items()
+        return all(
+            2 not in metadata.in_sync for partition, metadata in partitions if partition.topic == topic
+        )
+
+    with Load(testbed.access.bootstrap, topic, size=20_000).running() as load:
+        case = testbed.run_command(*quarantine, "--execute")
+        wait_until(is_held_out, DEADLINE_S, "the quarantine")
+        with testbed.running_controller(MitigationLimits()):
+            mitigated_fleet.fault("kill", "mitigated", 3)
+            testbed.wait_for_notification("MITIGATION_UNDONE")
+            acknowledged = load.acknowledged
+            wait_until(lambda: load.acknowledged > acknowledged + 200, DEADLINE_S, "acknowledged records")
+        mitigated_fleet.fault("heal", "mitigated", 3)
+        mitigated_fleet.wait_ready()
+    assert load.received == load.acknowledged
+    pages = [body for body in testbed.on_call.bodies if body["severity"] == "page"]
+    assert [(page["kind"], page["status"]) for page in pages][:1] == [("MITIGATION_ADVISED", "firing")]
+    assert "under min.insync.replicas while broker 2 is kept out of sync" in pages[0]["words"][0]
+    (released,) = [each for each in testbed.run_command("history") if each["case"] == case["case"]]
+    assert released["outcome"] == "undone"
+    assert released["words"][0].startswith("released, because producers fail in ")
 
 
 def test_mitigate_run_in_advise_mode_notifies_the_on_call_person_and_resolves_it(

@@ -40,6 +40,7 @@ class RefusalReason(StrEnum):
     NOT_IN_SYNC = "not_in_sync"
     STILL_SICK = "still_sick"
     EXHAUSTED = "exhausted"
+    HARMFUL = "harmful"
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,6 +59,8 @@ class ActionRules:
     """Refusals that the action's own first step causes; ignored when it is checked again."""
     fail_safes: tuple[Callable[[ActionRequest, ClusterSnapshot], Iterator[Refusal]], ...] = ()
     """The fail-safes of this kind, beside those of all kinds."""
+    find_harm: Callable[[ActionCase, ClusterMetadata], str] | None = None
+    """Return how clients suffer now from an action that stands; an empty string if they do not."""
     undo_fail_safes: tuple[Callable[[ActionCase, ClusterSnapshot, str | None], Iterator[Refusal]], ...] = ()
     """The fail-safes of its undo; the last argument is an operator's own reason for it."""
 

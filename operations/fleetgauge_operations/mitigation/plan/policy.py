@@ -55,6 +55,18 @@ class UndoAction:
 
 
 @dataclass(frozen=True, slots=True)
+class ReleaseAction:
+    """Undo an action at once: clients suffer from it more than they gain.
+
+    ``notification``: of which an operator is to be notified first; None if that was done before.
+    """
+
+    case: ActionCase
+    harm: str
+    notification: NotifyOperator | None
+
+
+@dataclass(frozen=True, slots=True)
 class ResolveCase:
     """Notify the operator that a case needs no attention any more, because its broker is healthy."""
 
@@ -68,7 +80,7 @@ class FailCase:
     case: ActionCase
 
 
-PolicyStep = ApplyAction | NotifyOperator | UndoAction | ResolveCase | FailCase
+PolicyStep = ApplyAction | NotifyOperator | UndoAction | ReleaseAction | ResolveCase | FailCase
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +98,8 @@ class MitigationPolicy:
 
     def decide(self) -> PolicyStep | None:
         """Return the next step; None if nothing is to be done now."""
+        if step := self._end_harm():
+            return step
         for case in self.snapshot.cases:
             if case.outcome is ActionOutcome.BEGUN or _is_partly_undone(case):
                 return FailCase(case)
@@ -94,6 +108,38 @@ class MitigationPolicy:
             if step:
                 return step
         return self._clean_up()
+
+    def _end_harm(self) -> ReleaseAction | NotifyOperator | None:
+        """Return how to end an action that stands and does harm, whoever applied it."""
+        for case in reversed(self.snapshot.cases):
+            find_harm = self._rules[case.kind].find_harm if case.kind in self._rules else None
+            if find_harm is None or case.outcome is not ActionOutcome.DONE or not case.is_open:
+                continue
+            if harm := find_harm(case, self.snapshot.metadata):
+                notification = self._report_harm(case, harm)
+                if self.snapshot.mode(case.kind) == "act" and self._answers(case.broker_id):
+                    return ReleaseAction(case, harm, notification)
+                if notification:
+                    return notification
+        return None
+
+    def _report_harm(self, case: ActionCase, harm: str) -> NotifyOperator | None:
+        """Return the notification of harm, unless an operator was notified and it is still open."""
+        explanation = f"{harm}; undo case {case.case_id} with a --reason"
+        refusals = (Refusal(RefusalReason.HARMFUL, explanation),)
+        if any(
+            earlier.ended is None
+            and earlier.broker_id == case.broker_id
+            and _is_same_notification(earlier, case.kind, refusals)
+            for earlier in self.snapshot.cases
+        ):
+            return None
+        request = ActionRequest(case.kind, self.cluster_id, case.broker_id)
+        return NotifyOperator(request, "HARMFUL", ActionOutcome.ADVISED, refusals)
+
+    def _answers(self, broker_id: int) -> bool:
+        broker = self.snapshot.metadata.brokers.get(broker_id)
+        return broker is not None and not broker.fenced
 
     def _respond(self, alert: ActiveAlert) -> PolicyStep | None:
         if alert.broker_id is None:

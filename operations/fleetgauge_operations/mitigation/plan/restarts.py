@@ -10,10 +10,10 @@ it catches up and rejoins the ISR.
 """
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fleetgauge_core.metadata import ClusterMetadata
+from fleetgauge_core.metadata import ClusterMetadata, TopicPartition
 
 
 def plan_throttles(metadata: ClusterMetadata, broker_id: int) -> dict[str, str]:
@@ -64,6 +64,19 @@ def check_in_sync(metadata: ClusterMetadata, broker_id: int) -> str:
     replicated = metadata.replicated_on(broker_id)
     behind = sum(broker_id not in partition.in_sync for partition in replicated.values())
     return f"broker {broker_id} is out of sync in {behind} of {len(replicated)} partitions" if behind else ""
+
+
+def find_withheld(
+    metadata: ClusterMetadata, broker_id: int, throttles: Mapping[str, str]
+) -> Sequence[TopicPartition]:
+    """Return the partitions under min.insync.replicas of which the throttles keep a replica out of sync."""
+    return sorted(
+        partition
+        for partition, replicated in metadata.replicated_on(broker_id).items()
+        if partition.topic in throttles
+        and broker_id not in replicated.in_sync
+        and len(replicated.in_sync) < metadata.min_in_sync.get(partition.topic, 1)
+    )
 
 
 def _is_absent(metadata: ClusterMetadata, broker_id: int) -> bool:

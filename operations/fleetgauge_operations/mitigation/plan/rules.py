@@ -20,6 +20,7 @@ from fleetgauge_operations.mitigation.plan.limits import DEFAULT_LIMITS, Mitigat
 from fleetgauge_operations.mitigation.plan.restarts import (
     decode_throttles,
     encode_throttles,
+    find_withheld,
     plan_throttles,
 )
 
@@ -56,6 +57,7 @@ def build_rules(limits: MitigationLimits = DEFAULT_LIMITS) -> Mapping[ActionKind
             make_plan=lambda metadata, broker_id: encode_throttles(plan_throttles(metadata, broker_id)),
             self_caused=frozenset({RefusalReason.THROTTLED}),
             fail_safes=(_refuse_without_command, _refuse_second_throttle),
+            find_harm=_find_harm_of_quarantine,
         ),
         ActionKind.EVACUATE: ActionRules(
             limits.of_kind(ActionKind.EVACUATE),
@@ -108,6 +110,16 @@ def _describe_evacuation(metadata: ClusterMetadata, broker_id: int) -> str:
 
 def _describe_nothing_to_undo(case: ActionCase, _metadata: ClusterMetadata) -> str:
     return f"nothing is to be undone; the case is closed once broker {case.broker_id} works"
+
+
+def _find_harm_of_quarantine(case: ActionCase, metadata: ClusterMetadata) -> str:
+    withheld = find_withheld(metadata, case.broker_id, decode_throttles(case.plan))
+    if not withheld:
+        return ""
+    return (
+        f"producers fail in {len(withheld)} partitions under min.insync.replicas while broker "
+        f"{case.broker_id} is kept out of sync: {format_partitions(withheld)}"
+    )
 
 
 def _refuse_nothing_to_take(request: ActionRequest, snapshot: ClusterSnapshot) -> Iterator[Refusal]:

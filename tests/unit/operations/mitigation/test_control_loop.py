@@ -10,10 +10,11 @@ import pytest
 
 from fleetgauge_core.detection import HealthState
 from fleetgauge_core.metadata import TopicPartition
-from fleetgauge_core.tables import ActionOutcome
+from fleetgauge_core.tables import ActionKind, ActionOutcome
+from fleetgauge_operations.actions.case_notification import CaseNotification
 from fleetgauge_operations.actions.executor import ActionExecutor
 from fleetgauge_operations.actions.leadership import LeadershipTakenError
-from fleetgauge_operations.actions.plan.case import ActionCase
+from fleetgauge_operations.actions.plan.case import ActionCase, ActionRequest
 from fleetgauge_operations.actions.plan.snapshot import ActiveAlert, ClusterSnapshot
 from fleetgauge_operations.mitigation.control_loop import ControlLoop
 from fleetgauge_operations.mitigation.plan.limits import DEFAULT_LIMITS
@@ -112,6 +113,70 @@ def test_a_down_broker_is_restarted_twice_and_then_handed_to_an_operator(cluster
     assert outcomes == [ActionOutcome.DONE, ActionOutcome.DONE, ActionOutcome.REFUSED, None]
     assert cluster.requests == ["restart", "restart"]
     assert cluster.read_cases()[-1].refused_by == ("exhausted",)
+
+
+def quarantine_broker_2(cluster: MemoryCluster, mode: str) -> ActionCase:
+    """Quarantine broker 2, and let broker 3 die: t has two replicas out of sync of which one is held out."""
+    cluster.open_alert(2, HealthState.DEGRADED)
+    request = ActionRequest(ActionKind.QUARANTINE_RESTART, "orders", 2, "its disk is slow")
+    with cluster.open_executor() as executor:
+        case = executor.apply(request, "quarantine", "ann", "its disk is slow")
+    assert case.outcome is ActionOutcome.DONE
+    cluster.set_modes(quarantine_restart=mode)
+    return case
+
+
+def lose_broker_3(cluster: MemoryCluster) -> None:
+    cluster.open_alert(3, HealthState.BROKER_DOWN)
+    cluster.update_broker(3, fenced=True)
+    for partition, metadata in list(cluster.metadata.partitions.items()):
+        cluster.update_partition(partition, in_sync=metadata.in_sync - {3})
+
+
+def test_a_quarantine_is_released_once_producers_fail_because_of_it(cluster: MemoryCluster) -> None:
+    quarantine_broker_2(cluster, "act")
+    step = cluster.take_next_step()
+    assert step is None or step.case_id != "quarantine"
+    lose_broker_3(cluster)
+    released = cluster.take_next_step()
+    assert released is not None
+    assert (released.case_id, released.outcome) == ("quarantine", ActionOutcome.UNDONE)
+    assert released.explanations[0] == (
+        "released, because producers fail in 3 partitions under min.insync.replicas while broker 2 is kept "
+        "out of sync: t-0, t-1, t-2"
+    )
+    assert cluster.requests[-1] == "remove throttle"
+    assert all(2 in metadata.in_sync for metadata in cluster.metadata.partitions.values())
+    reported = [case for case in cluster.read_cases() if case.refused_by == ("harmful",)]
+    assert [(case.outcome, case.ended) for case in reported] == [(ActionOutcome.ADVISED, None)]
+    assert CaseNotification.from_case(reported[0], cluster.now).notification.severity == "page"
+    # It is not quarantined again while it is unhealthy.
+    for _ in range(5):
+        cluster.advance(timedelta(minutes=15))
+        cluster.take_next_step()
+    assert "throttle" not in " ".join(cluster.requests[cluster.requests.index("remove throttle") + 1 :])
+
+
+@pytest.mark.parametrize("mode", ["advise", "act"])
+def test_harm_that_no_release_may_or_can_end_is_reported_once(cluster: MemoryCluster, mode: str) -> None:
+    quarantine_broker_2(cluster, mode)
+    lose_broker_3(cluster)
+    if mode == "act":
+        cluster.update_broker(2, fenced=True)
+    first, second = cluster.take_next_step(), cluster.take_next_step()
+    assert first is not None
+    assert (first.outcome, first.refused_by) == (ActionOutcome.ADVISED, ("harmful",))
+    assert second is None or second.refused_by != ("harmful",)
+    assert "remove throttle" not in cluster.requests
+
+
+def test_a_partition_that_is_short_of_replicas_for_another_reason_is_no_harm(cluster: MemoryCluster) -> None:
+    """Broker 2 is in sync there, so a release would not help."""
+    cluster.idle_partitions = frozenset({TopicPartition("t", 0)})
+    quarantine_broker_2(cluster, "act")
+    cluster.update_partition(TopicPartition("t", 0), in_sync=frozenset({2}))
+    cluster.take_next_step()
+    assert "remove throttle" not in cluster.requests
 
 
 def test_an_undo_that_a_fail_safe_refuses_is_no_step(cluster: MemoryCluster) -> None:
