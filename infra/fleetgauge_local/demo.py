@@ -172,14 +172,13 @@ def _wait_until_probing(
             record = reader.poll(_POLL_S)
             if record:
                 pulse = ProbePulse.decode(record.value)
-                if all_acknowledge(pulse):
+                if _all_acknowledge(pulse):
                     waiting.discard(pulse.cluster_id)
     finally:
         reader.stop()
 
 
-def all_acknowledge(pulse: ProbePulse) -> bool:
-    """Return whether all brokers of a pulse have successful probes on all legs."""
+def _all_acknowledge(pulse: ProbePulse) -> bool:
     legs = [broker.leg_pulse(leg) for broker in pulse.brokers for leg in Leg]
     return bool(legs) and all(leg is not None and leg.succeeded > 0 for leg in legs)
 

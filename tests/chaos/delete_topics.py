@@ -37,12 +37,11 @@ import yaml
 from confluent_kafka.admin import AdminClient
 from deltalake import DeltaTable
 
-from fleetgauge_core.contract import ProbePulse
-from fleetgauge_core.fleet import Fleet, Telemetry, load_fleet
-from fleetgauge_core.kafka import KafkaUnavailableError, ensure_telemetry_topics
+from fleetgauge_core.contract import Leg, LegPulse, ProbePulse
+from fleetgauge_core.fleet import ClusterAccess, Fleet, Telemetry, load_fleet
+from fleetgauge_core.kafka import ClusterAdmin, KafkaUnavailableError, ensure_telemetry_topics
 from fleetgauge_core.kafka.demotion_marks import read_demotion_marks, write_demotion_mark
 from fleetgauge_core.tables import HEALTH_EVENTS, MIRROR_MINUTES, PROBE_MINUTES, QUALITY
-from fleetgauge_local.demo import all_acknowledge
 from fleetgauge_local.fleet import LocalFleet
 from fleetgauge_local.layout import HOST, TELEMETRY, TOPOLOGIES
 from fleetgauge_local.ports import find_free_ports
@@ -132,15 +131,27 @@ def list_own_topics(scene: Scene) -> list[OwnTopic]:
 
 
 def probes_of(cluster: str) -> Callable[[Scene, datetime], bool]:
-    """Return whether all brokers of a cluster acknowledge probes on all legs."""
+    """Return whether all brokers of a cluster had a successful probe on each leg after a time."""
 
     def is_received(scene: Scene, since: datetime) -> bool:
         return any(
-            pulse.cluster_id == cluster and pulse.emitted_at > since and all_acknowledge(pulse)
+            pulse.cluster_id == cluster
+            and all(has_success_since(leg, pulse, since) for leg in list_legs(pulse))
             for pulse in scene.read_pulses()
+            if pulse.emitted_at > since and pulse.brokers
         )
 
     return is_received
+
+
+def list_legs(pulse: ProbePulse) -> list[LegPulse | None]:
+    return [broker.leg_pulse(leg) for broker in pulse.brokers for leg in Leg]
+
+
+def has_success_since(leg: LegPulse | None, pulse: ProbePulse, since: datetime) -> bool:
+    if leg is None or leg.success_age_ms is None:
+        return False
+    return pulse.emitted_at - timedelta(milliseconds=leg.success_age_ms) > since
 
 
 def watch_has_pulses(scene: Scene, since: datetime) -> bool:
@@ -201,10 +212,10 @@ def mirrors_bring_tracers(source: str) -> Callable[[Scene, datetime], bool]:
 
 def delete(scene: Scene, topics: Sequence[OwnTopic]) -> dict[str, float | None]:
     """Delete topics at once, and return after how many seconds each was received again; None if never."""
-    since, started_s = datetime.now(UTC), time.monotonic()
+    started_s = time.monotonic()
     for topic in topics:
-        admin = AdminClient({"bootstrap.servers": scene.local.bootstrap(topic.cluster)})
-        admin.delete_topics([topic.name])[topic.name].result()
+        delete_topic(scene.local.bootstrap(topic.cluster), topic.name)
+    since = datetime.now(UTC)
     received: dict[str, float | None] = {topic.label: None for topic in topics}
 
     def is_complete() -> bool:
@@ -219,6 +230,21 @@ def delete(scene: Scene, topics: Sequence[OwnTopic]) -> dict[str, float | None]:
         log_progress(str(error))
     log_progress(json.dumps(received))
     return received
+
+
+def delete_topic(bootstrap: str, name: str) -> None:
+    """Delete a topic, and wait until it is gone or made anew."""
+    admin = ClusterAdmin(ClusterAccess(bootstrap))
+    admin.start()
+    before = admin.describe_topic(name)
+    assert before is not None, name
+    AdminClient({"bootstrap.servers": bootstrap}).delete_topics([name])[name].result()
+
+    def is_gone() -> bool:
+        topic = admin.describe_topic(name)
+        return topic is None or topic.topic_id != before.topic_id
+
+    wait_until(is_gone, READY_S, f"the deletion of {name}")
 
 
 def restart_telemetry(scene: Scene) -> None:
