@@ -238,7 +238,8 @@ def delete_topic(bootstrap: str, name: str) -> None:
     admin.start()
     before = admin.describe_topic(name)
     assert before is not None, name
-    AdminClient({"bootstrap.servers": bootstrap}).delete_topics([name])[name].result()
+    client = AdminClient({"bootstrap.servers": bootstrap})  # the future fails once the client is deleted
+    client.delete_topics([name])[name].result()
 
     def is_gone() -> bool:
         topic = admin.describe_topic(name)
@@ -304,7 +305,7 @@ def find_missing(records: Sequence[Row]) -> dict[str, list[int]]:
     return {run: sequences for run, sequences in missing.items() if sequences}
 
 
-def read_told(scene: Scene) -> tuple[dict[str, list[int]], Counter[str]]:
+def read_losses(scene: Scene) -> tuple[dict[str, list[int]], Counter[str]]:
     """Return the numbers of the records that are stored as lost by run, and the stored losses by topic."""
     numbers: dict[str, set[int]] = defaultdict(set)
     losses = [row for row in rows(scene.lake, QUALITY) if row["suite"] == "topics"]
@@ -313,8 +314,8 @@ def read_told(scene: Scene) -> tuple[dict[str, list[int]], Counter[str]]:
             for span in spans:
                 first, last = map(int, span.split("-"))
                 numbers[run] |= set(range(first, last + 1))
-    told = {run: sorted(sequences) for run, sequences in numbers.items()}
-    return told, Counter(row["expectation"] for row in losses)
+    stored = {run: sorted(sequences) for run, sequences in numbers.items()}
+    return stored, Counter(row["expectation"] for row in losses)
 
 
 def compare_losses(scene: Scene, before: Counter[str]) -> dict[str, Any]:
@@ -324,22 +325,22 @@ def compare_losses(scene: Scene, before: Counter[str]) -> dict[str, Any]:
     """
 
     def read_both() -> tuple[dict[str, list[int]], dict[str, list[int]]]:
-        return find_missing(rows(scene.lake, PROBE_MINUTES, ["run_id", "sequence"])), read_told(scene)[0]
+        return find_missing(rows(scene.lake, PROBE_MINUTES, ["run_id", "sequence"])), read_losses(scene)[0]
 
     def is_equal() -> bool:
-        missing, told = read_both()
-        return missing == told
+        missing, stored = read_both()
+        return missing == stored
 
     try:
         wait_until(is_equal, SETTLED_S, "the losses to be stored", every_s=5)
     except TimeoutError as error:
         log_progress(str(error))
-    missing, told = read_both()
+    missing, stored = read_both()
     return {
         "missing": sum(map(len, missing.values())),
-        "told": sum(map(len, told.values())),
-        "is_equal": missing == told,
-        "losses_by_topic": dict(read_told(scene)[1] - before),
+        "stored": sum(map(len, stored.values())),
+        "is_equal": missing == stored,
+        "losses_by_topic": dict(read_losses(scene)[1] - before),
     }
 
 
@@ -387,7 +388,7 @@ def run_round(scene: Scene, number: int) -> dict[str, Any]:
     """Delete all topics, hang a broker, and return what was received, reported and lost."""
     log_progress(f"round {number}")
     topics, first_page = list_own_topics(scene), len(scene.pager.posts)
-    _, told_before = read_told(scene)
+    _, losses_before = read_losses(scene)
     restart_telemetry(scene)
     received: dict[str, float | None] = {}
     for group in [topics] if number % 2 == 0 else [[topic] for topic in topics]:
@@ -407,7 +408,7 @@ def run_round(scene: Scene, number: int) -> dict[str, Any]:
             if body["status"] == "firing"
             and (body["cluster"], body["broker"]) != (hang["cluster"], hang["broker"])
         ],
-        "losses": compare_losses(scene, told_before),
+        "losses": compare_losses(scene, losses_before),
         "dead_services": [name for name, service in scene.services.items() if not service.is_alive],
     }
     log_progress(json.dumps(result))

@@ -98,8 +98,9 @@ class MitigationPolicy:
 
     def decide(self) -> PolicyStep | None:
         """Return the next step; None if nothing is to be done now."""
-        if step := self._end_harm():
-            return step
+        release = self._end_harm()
+        if release:
+            return release
         for case in self.snapshot.cases:
             if case.outcome is ActionOutcome.BEGUN or _is_partly_undone(case):
                 return FailCase(case)
