@@ -212,7 +212,7 @@ class BrokerSlowness:
         return BrokerSlowness(slow or tail, tail and not slow, episode, latencies, self.restored_histories)
 
     def evidence(self) -> dict[str, object]:
-        """Return whether most probes are slow or some, the alerts of its episode, and latencies by vantage."""
+        """Return whether most probes are slow or some, the episode's alerts, and latencies by vantage."""
         by_vantage = {vantage: latency.evidence() for vantage, latency in sorted(self.latencies.items())}
         return {
             "slow": "some" if self.is_tail_only else "most",

@@ -63,8 +63,8 @@ class Thresholds:
     tail_rounds_each: int = 5
     """The minimum for most vantages: slow requests on a single path are not the broker's tail."""
     well: timedelta = timedelta(seconds=60)
-    """With the 15 s that the first window without slow probes covers, 75 s: a broker at the end of its heap was
-    slow for one to two minutes again and again, and well for 30 to 45 s in between."""
+    """With the 15 s that the first window without slow probes covers, 75 s: a broker at the end of its heap
+    was slow for one to two minutes again and again, and well for 30 to 45 s in between."""
     tail_well: timedelta = timedelta(seconds=60)
     """With 5% slow requests, 15 s pass without a slow probe more than once in 4 times; 75 s once in 600."""
     recurrences: int = 2

@@ -1,33 +1,115 @@
-"""The lease of a lake: a file lock that allows one pipeline at a time, released when its process ends."""
+"""The lease of a lake, which allows one pipeline at a time.
+
+A lake in a local folder has a file lock, which the kernel releases when its process ends. A lake at a URI may
+be reached from several machines, and has a shared lease, which expires.
+"""
 
 import fcntl
-from collections.abc import Iterator
+import json
+import os
+import platform
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Protocol
 
 from fleetgauge_core.errors import OperationalError
+from fleetgauge_core.lake.shared_lease import (
+    LeaseHolder,
+    LeaseLostError,
+    LeaseTakenError,
+    NoConditionalWritesError,
+    SharedLease,
+    StoreUnavailableError,
+    renewing,
+)
+from fleetgauge_core.runtime.uptime import uptime_ns
+
+_NANOSECONDS = 1e9
 
 
 class LeaseError(OperationalError):
-    """Another pipeline holds the lease of the lake."""
+    """Another pipeline holds the lease of the lake, or the lake can have none."""
+
+
+class Lease(Protocol):
+    """The permission to write to a lake."""
+
+    def confirm(self) -> None:
+        """Return if this process may commit now. Raises: LeaseLostError."""
+
+
+class _FileLease:
+    """The kernel keeps the lock for as long as the process lives, even if it is stopped."""
+
+    def confirm(self) -> None:
+        """Return, as the lock cannot be lost."""
 
 
 @contextmanager
-def hold_lease(lake: str) -> Iterator[None]:
-    """Hold the lease of the lake while the block runs.
+def hold_lease(
+    lake: str, command: str, progress: Callable[[str], None], *, is_only_writer: bool = False
+) -> Iterator[Lease]:
+    """Hold the lease of the lake while the block runs; ``command`` is what others are told about its holder.
 
-    A lake in an object store has no lock; there, the operator must run one pipeline only.
+    ``is_only_writer``: the operator says that no other process writes to it, and no lease is needed.
 
-    Raises: LeaseError immediately if another process holds the lease.
+    Raises: LeaseError if another process holds the lease; LeaseLostError from ``confirm`` later.
     """
-    if "://" in lake:
-        yield
-        return
+    holder = LeaseHolder(command, platform.node(), os.getpid(), datetime.now(UTC))
+    if is_only_writer:
+        yield _FileLease()
+    elif "://" in lake:
+        with _hold_shared_lease(lake, holder, progress) as lease:
+            yield lease
+    else:
+        with _hold_file_lock(lake, holder):
+            yield _FileLease()
+
+
+@contextmanager
+def _hold_file_lock(lake: str, holder: LeaseHolder) -> Iterator[None]:
     path = Path(lake, "_checkpoints", "lease")
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w") as lock_file:
+    with path.open("a+", encoding="utf-8") as lock_file:
         try:
             fcntl.flock(lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise LeaseError(f"{lake}: another pipeline is writing this lake; stop it first") from error
+            lock_file.seek(0)
+            raise LeaseError(_describe_taken(lake, LeaseHolder.parse(lock_file.read()))) from error
+        lock_file.truncate(0)
+        lock_file.write(json.dumps(holder.document()))
+        lock_file.flush()
         yield
+
+
+@contextmanager
+def _hold_shared_lease(
+    lake: str, holder: LeaseHolder, progress: Callable[[str], None]
+) -> Iterator[SharedLease]:
+    # obstore takes a tenth of a second to import, and a lake in a folder does not need it.
+    from fleetgauge_core.lake.lease_objects import open_lease_objects
+
+    try:
+        lease = SharedLease(open_lease_objects(lake), holder, lambda: uptime_ns() / _NANOSECONDS)
+        lease.acquire(lambda other: progress(f"waiting to see whether {other} still writes {lake}"))
+    except LeaseTakenError as error:
+        raise LeaseError(_describe_taken(lake, error.holder)) from error
+    except StoreUnavailableError as error:
+        raise LeaseError(f"{lake}: its lease cannot be taken: {error}") from error
+    except NoConditionalWritesError as error:
+        raise LeaseError(
+            f"{lake}: its store has no conditional writes, so that a second writer could not be noticed "
+            f"({error}): make sure that there is none, and give --only-writer"
+        ) from error
+    with renewing(lease):
+        yield lease
+
+
+def _describe_taken(lake: str, holder: LeaseHolder | None) -> str:
+    by = f" by {holder}" if holder else ""
+    return f"{lake}: another pipeline is writing this lake{by}; stop it first"
+
+
+__all__ = ["Lease", "LeaseError", "LeaseLostError", "hold_lease"]

@@ -58,17 +58,26 @@ class TableStore:
     """One table of a lake.
 
     ``create``: whether the table is created by its first write and is empty until then;
-    otherwise a missing table is an error, so that a mistyped path does not become a lake.
+    otherwise a missing table is an error, so that a mistyped path does not become a lake. ``confirm`` is
+    called before each commit, and raises an error if nothing may be committed any more.
 
     Every method raises TableStoreError when the table is missing or cannot be read or written.
     """
 
-    def __init__(self, lake: str, table: Table, *, create: bool = False) -> None:
+    def __init__(
+        self,
+        lake: str,
+        table: Table,
+        *,
+        create: bool = False,
+        confirm: Callable[[], None] = lambda: None,
+    ) -> None:
         self._lake = lake
         self._table = table
         self._uri = table_uri(lake, table)
         self._schema = arrow_schema(table)
         self._create_missing = create
+        self._confirm = confirm
 
     def rows(self, where: Any = None, columns: Sequence[str] = ()) -> list[TableRow]:
         """Return the rows that match a pyarrow expression, in no order; all columns unless some are named.
@@ -302,7 +311,8 @@ class TableStore:
             delta.alter.add_columns(Schema.from_arrow(pa.schema(missing)).fields)
 
     def _ensure_writable(self) -> None:
-        """Check the folders before a write: delta-rs may panic at one that it may not write."""
+        """Check the lease and the folders before a write: delta-rs may panic at one that it may not write."""
+        self._confirm()
         if is_read_only(self._lake, self._table):
             raise self._read_only_error()
 

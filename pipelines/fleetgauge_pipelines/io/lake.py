@@ -11,6 +11,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from fleetgauge_core.lake.delta_table import open_table
+from fleetgauge_core.lake.lease import Lease
 from fleetgauge_core.lake.table_snapshot import read_snapshot
 from fleetgauge_core.lake.table_store import TableStore
 from fleetgauge_core.tables import ALL_TABLES, CLUSTER_MINUTES, Table
@@ -36,13 +37,18 @@ def materialize(rows: DataFrame) -> DataFrame:
 class Lake:
     """A lake's tables, in a local folder or under a URI that Spark can write to.
 
-    The pipeline is their only writer.
+    The pipeline is their only writer; with a ``lease``, every commit confirms first that it still is.
     """
 
-    def __init__(self, spark: SparkSession, location: str) -> None:
+    def __init__(self, spark: SparkSession, location: str, lease: Lease | None = None) -> None:
         self._spark = spark
+        self._lease = lease
         # Spark takes a relative path for the name of a table in some places, and for a path in others.
         self._location = location.rstrip("/") if "://" in location else str(Path(location).absolute())
+
+    def with_lease(self, lease: Lease) -> "Lake":
+        """Return the lake with a lease that is confirmed before each commit."""
+        return Lake(self._spark, self._location, lease)
 
     def path(self, table: Table) -> str:
         """Return the location of a table."""
@@ -54,7 +60,7 @@ class Lake:
 
     def table_store(self, table: Table) -> TableStore:
         """Return a table whose rows the driver process reads and writes without Spark."""
-        return TableStore(self._location, table)
+        return TableStore(self._location, table, confirm=self.confirm_lease)
 
     @property
     def exists(self) -> bool:
@@ -71,7 +77,7 @@ class Lake:
 
     def create(self, table: Table) -> bool:
         """Create a table, or add its missing columns; return whether the table was missing."""
-        return TableStore(self._location, table).create()
+        return self.table_store(table).create()
 
     def read(self, table: Table) -> DataFrame:
         """Return the rows of a table's newest version."""
@@ -87,6 +93,7 @@ class Lake:
         if table.small:
             self.table_store(table).compact()
             return
+        self.confirm_lease()
         optimize = self._delta_table(table).optimize()
         (optimize if day is None else optimize.where(f"day = DATE'{day}'")).executeCompaction()
 
@@ -94,8 +101,9 @@ class Lake:
         """Delete files that no version within the table's retention refers to."""
         if table.small:
             self.table_store(table).vacuum()
-        else:
-            self._delta_table(table).vacuum()
+            return
+        self.confirm_lease()
+        self._delta_table(table).vacuum()
 
     def expire(self, table: Table, before: date) -> None:
         """Permanently delete the days before a day, which becomes the table's first day."""
@@ -104,6 +112,7 @@ class Lake:
             # Set before the rows are deleted, so that after a failure nothing is computed from incomplete
             # days.
             self._alter_table(table, f"SET TBLPROPERTIES ('{_KEPT_FROM}' = '{before}')")
+        self.confirm_lease()
         self._delta_table(table).delete(F.col("day") < F.lit(before))
 
     def kept_from(self, table: Table) -> datetime | None:
@@ -114,6 +123,7 @@ class Lake:
 
     def append(self, table: Table, rows: DataFrame) -> None:
         """Append rows to a table; further columns of the frame are dropped."""
+        self.confirm_lease()
         rows.select(*table.column_names).write.format("delta").mode("append").save(self.path(table))
 
     def replace_rows(self, table: Table, wanted: DataFrame, stored: DataFrame) -> int:
@@ -137,7 +147,13 @@ class Lake:
             self.append(table, rows)
         return count
 
+    def confirm_lease(self) -> None:
+        """Raise LeaseLostError if another process may write to the lake."""
+        if self._lease:
+            self._lease.confirm()
+
     def _alter_table(self, table: Table, clause: str) -> None:
+        self.confirm_lease()
         path = self.path(table).replace("`", "``")
         self._spark.sql(f"ALTER TABLE delta.`{path}` {clause}")
 
@@ -156,6 +172,7 @@ class Lake:
         same_row = _match_partitions(table, changes_of_stored)
         for name in table.key:
             same_row = same_row & F.col(f"t.{name}").eqNullSafe(F.col(f"s.{name}"))
+        self.confirm_lease()
         target = self._delta_table(table).alias("t")
         values: dict[str, str | Column] = {name: F.col(f"s.{name}") for name in table.column_names}
         (

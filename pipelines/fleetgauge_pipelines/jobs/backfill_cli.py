@@ -6,7 +6,7 @@ import click
 
 from fleetgauge_core.runtime.cli import Command
 from fleetgauge_core.runtime.options import PathParam, clock_option, config_option, lake_option
-from fleetgauge_pipelines.jobs.cli import counts_json_option
+from fleetgauge_pipelines.jobs.cli import counts_json_option, only_writer_option
 
 
 @click.command(
@@ -28,6 +28,7 @@ from fleetgauge_pipelines.jobs.cli import counts_json_option
 )
 @config_option
 @lake_option
+@only_writer_option
 @clock_option
 @counts_json_option
 def backfill(**options: Any) -> None:

@@ -31,6 +31,7 @@ def fill_lake(
     again: bool,
     config: Path,
     location: str | None,
+    only_writer: bool,
     clock: datetime | None,
     as_json: bool,
 ) -> None:
@@ -43,7 +44,7 @@ def fill_lake(
     fleet = load_fleet(config)
     with (
         supervise_process(SHUTDOWN_DEADLINE_S) as shutdown,
-        open_lake_for_writing(location or fleet.lake) as (spark, lake),
+        open_lake_for_writing(location or fleet.lake, only_writer) as (spark, lake),
         request_shutdown_on_error(shutdown),
     ):
         from fleetgauge_pipelines.jobs.backfill import run_backfill

@@ -15,6 +15,14 @@ from fleetgauge_core.runtime.options import (
 
 counts_json_option = json_option("Print the counts on stdout as JSON.")
 
+#: ``only_writer: bool``, of commands that write to a lake; see fleetgauge_core.lake.lease.
+only_writer_option = click.option(
+    "--only-writer",
+    is_flag=True,
+    help="Write to a lake in a store without conditional writes, where no lease is possible. Make sure that "
+    "no other command writes to it.",
+)
+
 
 @click.command(cls=Command, epilog="Example: fleetgauge stream --config fleet.yaml")
 @config_option
@@ -27,6 +35,7 @@ counts_json_option = json_option("Print the counts on stdout as JSON.")
     show_default=True,
     help="Seconds between the starts of two micro-batches.",
 )
+@only_writer_option
 @strict_option
 @listen_option
 @counts_json_option
@@ -40,6 +49,7 @@ def stream(**options: Any) -> None:
 @click.command(cls=Command, epilog="Example: fleetgauge run --config fleet.yaml --json")
 @config_option
 @lake_option
+@only_writer_option
 @counts_json_option
 def run(**options: Any) -> None:
     """Write the probe records that the telemetry topics hold now to the lake, then exit."""

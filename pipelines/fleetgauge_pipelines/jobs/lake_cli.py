@@ -7,7 +7,7 @@ import click
 from fleetgauge_core.runtime.cli import Group
 from fleetgauge_core.runtime.options import clock_option, config_option, lake_option
 from fleetgauge_core.slo.retention import MINUTE_RETENTION, SAMPLE_RETENTION
-from fleetgauge_pipelines.jobs.cli import counts_json_option
+from fleetgauge_pipelines.jobs.cli import counts_json_option, only_writer_option
 
 _samples_days = click.option(
     "--samples-days",
@@ -47,6 +47,7 @@ def status(**options: Any) -> None:
 @lake.command(epilog="Example: fleetgauge lake compact --config fleet.yaml")
 @config_option
 @lake_option
+@only_writer_option
 @clock_option
 @counts_json_option
 def compact(**options: Any) -> None:
@@ -66,6 +67,7 @@ def compact(**options: Any) -> None:
 @_minutes_days
 @clock_option
 @click.option("--dry-run", is_flag=True, help="Show what would be removed, without removing it.")
+@only_writer_option
 @counts_json_option
 def expire(**options: Any) -> None:
     """Permanently remove old days of samples and minutes; weeks and their evidence stay.

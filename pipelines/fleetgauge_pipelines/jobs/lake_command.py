@@ -42,12 +42,14 @@ def show_tables(
     _print_lines(lines, as_json)
 
 
-def compact_tables(config: Path, location: str | None, clock: datetime | None, as_json: bool) -> None:
+def compact_tables(
+    config: Path, location: str | None, only_writer: bool, clock: datetime | None, as_json: bool
+) -> None:
     """Compact the small files of closed days, then remove files that no recent version refers to."""
     where = location or load_fleet(config).lake
     before, last = _read_snapshots(where), last_closed_day(clock or datetime.now(UTC))
     parts = {table: before[table].days_to_compact(last) for table in PIPELINE_TABLES if before[table].files}
-    with _change_lake(where) as (writable, advance):
+    with _change_lake(where, only_writer) as (writable, advance):
         from fleetgauge_pipelines.jobs import table_maintenance
 
         table_maintenance.compact_tables(writable, parts, advance)
@@ -70,6 +72,7 @@ def expire_days(
     minutes_days: int,
     clock: datetime | None,
     dry_run: bool,
+    only_writer: bool,
     as_json: bool,
 ) -> None:
     """Remove the expired days of samples and minutes, or with ``dry_run`` print them."""
@@ -80,7 +83,7 @@ def expire_days(
     first_kept = {table: day for table, day in first_kept.items() if snapshots[table].version is not None}
     expired = {table: snapshots[table].before_day(day) for table, day in first_kept.items()}
     if not dry_run and any(snapshot.files for snapshot in expired.values()):
-        with _change_lake(where) as (writable, advance):
+        with _change_lake(where, only_writer) as (writable, advance):
             from fleetgauge_pipelines.jobs import table_maintenance
 
             table_maintenance.expire_days(writable, first_kept, advance)
@@ -148,9 +151,12 @@ def _mb(snapshot: TableSnapshot) -> float:
 
 
 @contextmanager
-def _change_lake(where: str) -> Iterator[tuple["Lake", ReportProgress]]:
+def _change_lake(where: str, only_writer: bool) -> Iterator[tuple["Lake", ReportProgress]]:
     """Yield the lake and a progress function; an interruption ends the command between two steps."""
-    with supervise_process(SHUTDOWN_DEADLINE_S) as shutdown, open_lake_for_writing(where) as (_, writable):
+    with (
+        supervise_process(SHUTDOWN_DEADLINE_S) as shutdown,
+        open_lake_for_writing(where, only_writer) as (_, writable),
+    ):
         try:
             with request_shutdown_on_error(shutdown), show_progress(shutdown) as advance:
                 yield writable, advance

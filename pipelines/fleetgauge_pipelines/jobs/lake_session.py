@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+import click
+
 from fleetgauge_core.lake.delta_table import ensure_usable_path
 from fleetgauge_core.lake.lease import hold_lease
 from fleetgauge_core.runtime.console import console
@@ -21,15 +23,24 @@ SHUTDOWN_DEADLINE_S = 105
 
 
 @contextmanager
-def open_lake_for_writing(location: str) -> Iterator[tuple["SparkSession", "Lake"]]:
-    """Yield a Spark session and the lake while holding the lake's writer lease.
+def open_lake_for_writing(
+    location: str, only_writer: bool = False
+) -> Iterator[tuple["SparkSession", "Lake"]]:
+    """Yield a Spark session and the lake while holding the lake's writer lease, which each commit confirms.
+
+    ``only_writer``: the operator makes sure that no other process writes, and no lease is taken.
 
     Raises: LeaseError when another process holds the lease; SetupError when Java or the jars are missing;
     LakePathError when no lake can be in this folder.
     """
     ensure_usable_path(location)
-    with hold_lease(location), open_lake_for_reading(location) as session_and_lake:
-        yield session_and_lake
+    context = click.get_current_context(silent=True)
+    command = context.command_path if context else "fleetgauge"
+    with (
+        hold_lease(location, command, console.print, is_only_writer=only_writer) as lease,
+        open_lake_for_reading(location) as (spark, lake),
+    ):
+        yield spark, lake.with_lease(lease)
 
 
 @contextmanager

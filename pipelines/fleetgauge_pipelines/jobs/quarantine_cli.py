@@ -7,7 +7,7 @@ import click
 from fleetgauge_core.runtime.cli import Group
 from fleetgauge_core.runtime.options import clock_option, config_option, json_option, lake_option
 from fleetgauge_core.tables import ACCEPTABLE_REASONS, QUARANTINE_REASONS
-from fleetgauge_pipelines.jobs.cli import counts_json_option
+from fleetgauge_pipelines.jobs.cli import counts_json_option, only_writer_option
 
 _reason = click.option(
     "--reason",
@@ -66,6 +66,7 @@ def show(**options: Any) -> None:
 )
 @config_option
 @lake_option
+@only_writer_option
 @clock_option
 @counts_json_option
 def replay(**options: Any) -> None:

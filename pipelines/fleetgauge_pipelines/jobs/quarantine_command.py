@@ -68,6 +68,7 @@ def replay_records(
     accepts_unlikely: bool,
     config: Path,
     location: str | None,
+    only_writer: bool,
     clock: datetime | None,
     as_json: bool,
 ) -> None:
@@ -80,7 +81,7 @@ def replay_records(
     if "://" not in where and not Path(where, QUARANTINE.path).is_dir():
         raise InputError(f"{where}: no table {QUARANTINE.path} found; name the lake with --lake")
     selection = QuarantineFilter(reason, source, _utc(since))
-    with open_lake_for_writing(where) as (spark, lake):
+    with open_lake_for_writing(where, only_writer) as (spark, lake):
         from fleetgauge_pipelines.jobs.quarantine import run_replay
 
         with console.status("replaying rows of quarantine"):

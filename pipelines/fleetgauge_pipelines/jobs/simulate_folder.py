@@ -3,7 +3,7 @@
 import json
 import shutil
 from collections.abc import Mapping
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -65,7 +65,7 @@ class SimulatedFolder:
         Raises: LeaseError while another process writes to the lake.
         """
         self.path.mkdir(parents=True, exist_ok=True)
-        with hold_lease(str(self.lake)) if self.lake.exists() else nullcontext():
+        with self._hold_lease() if self.lake.exists() else nullcontext():
             self._write_stamp({"arguments": arguments})
             for folder in (self.lake, self.records):
                 if folder.exists():
@@ -74,6 +74,9 @@ class SimulatedFolder:
         self.config.write_text(document, encoding="utf-8")
         ledger = json.dumps(simulated.ledger(), indent=1)
         (self.path / "ledger.json").write_text(ledger + "\n", encoding="utf-8")
+
+    def _hold_lease(self) -> AbstractContextManager[object]:
+        return hold_lease(str(self.lake), "fleetgauge simulate", lambda _: None)
 
     def finish(self, arguments: Mapping[str, Any], result: Mapping[str, Any]) -> None:
         """Mark the simulation as finished, with its result."""

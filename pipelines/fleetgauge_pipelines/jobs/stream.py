@@ -67,7 +67,8 @@ def run_stream(
     ``report_batch`` is called with each batch's result, ``idle`` every second in which no batch runs, and
     ``report_topic_change`` with every change of a topic by which records were or may have been lost.
 
-    Raises: KafkaUnavailableError when the telemetry cluster cannot be reached.
+    Raises: KafkaUnavailableError when the telemetry cluster cannot be reached; LeaseLostError when another
+    process may write to the lake.
     """
     pipeline = Pipeline(spark, lake, fleet)
     pipeline.open()
@@ -125,7 +126,12 @@ def run_stream(
             trigger,
             partial(process, generation),
         )
-        is_outdated = _wait(query, generation, topics, idle, shutdown)
+        try:
+            is_outdated = _wait(query, generation, topics, idle, shutdown)
+        except StreamingQueryException:
+            # Spark wraps the error of a batch that found the lease lost, with a stack trace.
+            lake.confirm_lease()
+            raise
 
 
 def _silence_query_log(spark: SparkSession) -> None:

@@ -32,6 +32,7 @@ def process_topics(
     config: Path,
     location: str | None,
     every_s: float | None,
+    only_writer: bool,
     strict: bool,
     listen: ListenAddress | None,
     as_json: bool,
@@ -55,7 +56,7 @@ def process_topics(
 
     def run(shutdown: ShutdownFlag) -> None:
         with (
-            open_lake_for_writing(location or fleet.lake) as (spark, lake),
+            open_lake_for_writing(location or fleet.lake, only_writer) as (spark, lake),
             request_shutdown_on_error(shutdown),
             explain_telemetry_errors(),
         ):

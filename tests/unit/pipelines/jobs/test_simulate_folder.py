@@ -95,7 +95,7 @@ def test_a_file_instead_of_a_folder_is_refused(tmp_path: Path) -> None:
 def test_a_lake_with_a_held_lease_is_not_deleted(tmp_path: Path) -> None:
     folder = _begin(tmp_path)
     folder.finish(ARGUMENTS, RESULT)
-    with hold_lease(str(folder.lake)), pytest.raises(LeaseError):
+    with hold_lease(str(folder.lake), "another command", print), pytest.raises(LeaseError):
         folder.begin({"seed": 2}, history(2), {})
     assert folder.lake.exists()
     assert folder.read_result(ARGUMENTS) == RESULT

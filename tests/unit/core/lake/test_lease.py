@@ -1,0 +1,163 @@
+"""The lease of a lake in a folder, at a file URI and in a real object store."""
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from fleetgauge_core.lake.lease import LeaseError, hold_lease
+from fleetgauge_core.lake.lease_objects import StoredLeaseObjects, open_lease_objects
+from fleetgauge_core.lake.shared_lease import (
+    LeaseHolder,
+    LeaseLostError,
+    LeaseTakenError,
+    NoConditionalWritesError,
+    SharedLease,
+    StoreUnavailableError,
+)
+from tests.s3 import S3
+from tests.waiting import let_pass
+
+HOLDER = LeaseHolder("fleetgauge stream", "ann", 1, datetime(2026, 4, 1, 12, tzinfo=UTC))
+SHORT_S = 3.0
+#: Holds the lease of a lake until it is killed.
+HOLD = """
+import sys
+from threading import Event
+from fleetgauge_core.lake.lease import hold_lease
+with hold_lease(sys.argv[1], "fleetgauge stream", print):
+    print("held", flush=True)
+    Event().wait()
+"""
+
+
+@contextmanager
+def another_holder(lake: str) -> Iterator["subprocess.Popen[str]"]:
+    with subprocess.Popen([sys.executable, "-c", HOLD, lake], stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout
+            assert process.stdout.readline() == "held\n"
+            yield process
+        finally:
+            process.kill()
+
+
+def test_a_second_command_says_who_writes_a_lake_in_a_folder_since_when(tmp_path: Path) -> None:
+    lake = str(tmp_path / "lake")
+    with another_holder(lake) as holder:
+        for suspended in (False, True):
+            if suspended:
+                holder.send_signal(signal.SIGSTOP)
+            with pytest.raises(LeaseError) as taken, hold_lease(lake, "fleetgauge backfill", print):
+                pass
+            message = str(taken.value)
+            assert message.startswith(
+                f"{lake}: another pipeline is writing this lake by `fleetgauge stream` on "
+            )
+            assert f"(process {holder.pid}) since {datetime.now(UTC):%Y-%m-%d}" in message
+            assert message.endswith("; stop it first")
+        holder.send_signal(signal.SIGKILL)
+        holder.wait()
+        # The kernel releases the lock of a process that was killed.
+        with hold_lease(lake, "fleetgauge backfill", print) as lease:
+            lease.confirm()
+
+
+def test_a_lake_of_which_the_operator_is_the_only_writer_has_no_lease(tmp_path: Path) -> None:
+    with hold_lease("gs://nowhere/lake", "fleetgauge stream", print, is_only_writer=True) as lease:
+        lease.confirm()
+
+
+def test_a_command_releases_a_lake_at_a_file_uri_and_the_next_one_begins_at_once(tmp_path: Path) -> None:
+    lake = f"file://{tmp_path}/a%20lake"
+    waited_for: list[str] = []
+    for _ in range(2):
+        with hold_lease(lake, "fleetgauge stream", waited_for.append) as lease:
+            lease.confirm()
+    assert waited_for == []
+    assert sorted(path.name for path in (tmp_path / "a lake" / "_checkpoints" / "lease").iterdir()) == [
+        "000000000001.json",
+        "000000000002.json",
+    ]
+
+
+@pytest.fixture(params=["file", "s3"])
+def objects(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> StoredLeaseObjects:
+    if request.param == "file":
+        return open_lease_objects(f"file://{tmp_path}/lake")
+    s3: S3 = request.getfixturevalue("s3")
+    for name, value in s3.environment.items():
+        monkeypatch.setenv(name, value)
+    bucket = f"lease-{time.monotonic_ns()}"
+    s3.make_bucket(bucket)
+    return open_lease_objects(f"s3://{bucket}/lake")
+
+
+def test_a_store_refuses_to_create_an_object_that_exists(objects: StoredLeaseObjects) -> None:
+    assert objects.list_numbers() == []
+    assert objects.read(1) == ""
+    assert objects.create(1, "one")
+    assert not objects.create(1, "two")
+    assert objects.read(1) == "one"
+    objects.replace(1, "three")
+    assert objects.create(2, "four")
+    assert (objects.read(1), sorted(objects.list_numbers())) == ("three", [1, 2])
+    objects.delete(1)
+    assert objects.list_numbers() == [2]
+
+
+def test_a_lease_in_a_store_is_renewed_expires_and_is_lost(objects: StoredLeaseObjects) -> None:
+    ann = SharedLease(objects, HOLDER, time.monotonic, duration_s=SHORT_S)
+    ann.acquire(lambda _: None)
+    bob = SharedLease(objects, HOLDER, time.monotonic, wait=lambda _: ann.renew(), duration_s=SHORT_S)
+    with pytest.raises(LeaseTakenError):
+        bob.acquire(lambda _: None)
+    carol = SharedLease(
+        objects,
+        HOLDER,
+        time.monotonic,
+        wait=lambda seconds: let_pass(time.monotonic() + seconds),
+        duration_s=SHORT_S,
+    )
+    carol.acquire(lambda _: None)
+    carol.confirm()
+    with pytest.raises(LeaseLostError, match="another process has taken the lake over"):
+        ann.confirm()
+
+
+def test_a_store_that_does_not_answer_is_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
+    monkeypatch.setenv("AWS_ALLOW_HTTP", "true")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "kept-to-ourselves")
+    with pytest.raises(StoreUnavailableError, match="the object store does not respond") as error:
+        open_lease_objects("s3://bucket/lake").list_numbers()
+    assert "kept-to-ourselves" not in str(error.value)
+    with (
+        pytest.raises(LeaseError, match="s3://bucket/lake: its lease cannot be taken: the object store"),
+        hold_lease("s3://bucket/lake", "fleetgauge stream", print),
+    ):
+        pass
+
+
+def test_a_store_without_conditional_writes_is_refused_with_the_remedy(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def refuse(*_: object) -> bool:
+        raise NoConditionalWritesError("not implemented")
+
+    monkeypatch.setattr(StoredLeaseObjects, "create", refuse)
+    lake = f"file://{tmp_path}/lake"
+    with (
+        pytest.raises(LeaseError, match="no conditional writes"),
+        hold_lease(lake, "", print),
+    ):
+        pass
