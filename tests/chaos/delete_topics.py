@@ -38,6 +38,7 @@ from confluent_kafka.admin import AdminClient
 from deltalake import DeltaTable
 
 from fleetgauge_core.contract import Leg, LegPulse, ProbePulse
+from fleetgauge_core.detection import BURN_CONDITIONS
 from fleetgauge_core.fleet import ClusterAccess, Fleet, Telemetry, load_fleet
 from fleetgauge_core.kafka import ClusterAdmin, KafkaUnavailableError, ensure_telemetry_topics
 from fleetgauge_core.kafka.demotion_marks import read_demotion_marks, write_demotion_mark
@@ -49,7 +50,7 @@ from fleetgauge_local.traffic import build_traffic_service
 from fleetgauge_probes.agent.topic_plan import TOPIC
 from tests.chaos._streaming import Command, Row, log_progress, rows
 from tests.exposition import samples
-from tests.receiver import Receiver
+from tests.receiver import Post, Receiver
 from tests.topic_values import read_values
 from tests.waiting import wait_until
 
@@ -81,6 +82,11 @@ class Scene:
     @property
     def lake(self) -> Path:
         return Path(self.fleet.lake)
+
+    @property
+    def pages(self) -> list[Post]:
+        """What was sent, without error budgets: they burn for as long as their windows last."""
+        return [post for post in list(self.pager.posts) if post.body["kind"] not in BURN_CONDITIONS]
 
     def read_metric(self, service: str, name: str) -> dict[tuple[str, ...], float]:
         try:
@@ -268,7 +274,7 @@ def hang_broker(scene: Scene, number: int) -> dict[str, Any]:
     def is_reported() -> bool:
         return any(
             page.at_s > started_s and page.body["status"] == "firing" and page.body["cluster"] == cluster
-            for page in list(scene.pager.posts)
+            for page in scene.pages
         )
 
     def is_stored() -> bool:
@@ -283,13 +289,13 @@ def hang_broker(scene: Scene, number: int) -> dict[str, Any]:
             result[outcome] = round(time.monotonic() - started_s, 1)
         except TimeoutError as error:
             log_progress(str(error))
-    wait_until(lambda: not find_firing(scene.pager), GIVE_UP_S, "the pages to be resolved")
+    wait_until(lambda: not find_firing(scene.pages), GIVE_UP_S, "the pages to be resolved")
     log_progress(json.dumps(result))
     return result
 
 
-def find_firing(pager: Receiver) -> set[str]:
-    last = {body["fingerprint"]: body["status"] for body in pager.bodies}
+def find_firing(pages: Sequence[Post]) -> set[str]:
+    last = {page.body["fingerprint"]: page.body["status"] for page in pages}
     return {fingerprint for fingerprint, status in last.items() if status == "firing"}
 
 
@@ -387,7 +393,7 @@ def running_scene(regions: bool) -> Iterator[Scene]:
 def run_round(scene: Scene, number: int) -> dict[str, Any]:
     """Delete all topics, hang a broker, and return what was received, reported and lost."""
     log_progress(f"round {number}")
-    topics, first_page = list_own_topics(scene), len(scene.pager.posts)
+    topics, first_page = list_own_topics(scene), len(scene.pages)
     _, losses_before = read_losses(scene)
     restart_telemetry(scene)
     received: dict[str, float | None] = {}
@@ -403,10 +409,10 @@ def run_round(scene: Scene, number: int) -> dict[str, Any]:
         ],
         "hang": hang,
         "other_pages": [
-            body["summary"]
-            for body in scene.pager.bodies[first_page:]
-            if body["status"] == "firing"
-            and (body["cluster"], body["broker"]) != (hang["cluster"], hang["broker"])
+            page.body["summary"]
+            for page in scene.pages[first_page:]
+            if page.body["status"] == "firing"
+            and (page.body["cluster"], page.body["broker"]) != (hang["cluster"], hang["broker"])
         ],
         "losses": compare_losses(scene, losses_before),
         "dead_services": [name for name, service in scene.services.items() if not service.is_alive],

@@ -112,7 +112,7 @@ def test_a_long_gap_between_two_records_is_computed_in_pieces(
     late, clock = START + gap, START + gap + timedelta(minutes=5)
     records = [good_record(1, START), good_record(2, late), good_record(3, late, "carts")]
     # A single late record would not begin a cluster's measurement.
-    records.append(good_record(4, START + timedelta(minutes=1)))
+    records.append(good_record(4, START, leg="leader"))
     _, pipeline = opened(spark, tmp_path / "lake", fleet)
 
     process(spark, pipeline, records, 0, clock)

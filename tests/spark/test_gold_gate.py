@@ -87,6 +87,12 @@ class GatedLake:
         return by_week
 
 
+def begin(sequence: int, cluster: str) -> tuple[Record, Record]:
+    """Return the records of a cluster's first minute; a single late one would not begin its measurement."""
+    leader = good_record(1000 + sequence, EARLY, cluster, leg="leader")
+    return good_record(sequence, EARLY, cluster), leader
+
+
 @pytest.fixture
 def gated(spark: SparkSession, tmp_path: Path) -> GatedLake:
     return GatedLake(spark, tmp_path / "lake")
@@ -97,7 +103,7 @@ def test_a_week_of_corrupt_silver_is_held_back_and_other_weeks_are_written(
 ) -> None:
     broken = "expect_column_values_to_be_between(week_availability_max)"
     pipeline = gated.started()
-    gated.process(pipeline, good_record(1, LATE), good_record(2, EARLY, "carts"))
+    gated.process(pipeline, good_record(1, LATE), *begin(2, "carts"))
     before, fleet_before = gated.weeks(), gated.fleet_weeks()
     silver = DeltaTable.forPath(spark, gated.lake.path(CLUSTER_MINUTES))
     silver.update("cluster_id = 'orders'", {"succeeded": F.lit(200)})
@@ -130,11 +136,11 @@ def test_a_held_back_week_is_judged_with_every_batch_until_it_passes(
     strict = tmp_path / "strict.json"
     strict.write_text(json.dumps(TOO_STRICT))
     pipeline = gated.started(gold_suite=strict)
-    gated.process(pipeline, good_record(1, EARLY), good_record(2, LATE))
+    gated.process(pipeline, *begin(1, "orders"), good_record(2, LATE))
     since = [row["at"] for row in gated.verdicts_of_weeks().values()]
 
     # It touches neither week of orders.
-    outcome = gated.process(pipeline, good_record(3, EARLY, "carts"))
+    outcome = gated.process(pipeline, *begin(3, "carts"))
 
     assert (gated.weeks(), gated.fleet_weeks()) == ({}, {})
     assert outcome.weeks_held_back == (FIRST, SECOND)
@@ -151,7 +157,7 @@ def test_a_held_back_week_is_judged_with_every_batch_until_it_passes(
 def test_a_cluster_removed_from_the_fleet_file_holds_no_week_back(
     spark: SparkSession, gated: GatedLake
 ) -> None:
-    gated.process(gated.started(), good_record(1, EARLY), good_record(2, EARLY, "carts"))
+    gated.process(gated.started(), *begin(1, "orders"), *begin(2, "carts"))
     left = FLEET.model_copy(update={"clusters": FLEET.clusters[:1]})
     pipeline = Pipeline(spark, gated.lake, left)
     pipeline.open()

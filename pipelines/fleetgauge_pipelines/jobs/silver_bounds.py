@@ -224,30 +224,32 @@ class SilverBounds:
         return {cluster_id: span for cluster_id, span in touched.items() if cluster_id not in early} | begun
 
     def _find_begins_near(self, early: Mapping[str, tuple[datetime, datetime]]) -> dict[str, datetime]:
-        """Return each cluster's first minute, or the one before it, if another record is near to it."""
+        """Return each cluster's first minute, or an earlier one near to it, if there are two records."""
         first = F.col("first")
         within = F.expr(_NEAR_INTERVAL)
         records = self._read_of_clusters({cluster_id: lo for cluster_id, (lo, _) in early.items()})
-        near = records.where(
-            F.col("minute").between(first - within, first + within) & (F.col("minute") != first)
+        near = records.where(F.col("minute").between(first - within, first + within))
+        begins = (
+            near.groupBy("cluster_id")
+            .agg(F.count(F.lit(1)).alias("records"), F.least(F.min("minute"), F.min(first)).alias("begin"))
+            .where("records > 1")
         )
-        begins = near.groupBy("cluster_id").agg(F.least(F.min("minute"), F.min(first)).alias("begin"))
         return {row["cluster_id"]: to_utc(row["begin"]) for row in begins.collect()}
 
     def _find_begins_after(self, lone: Mapping[str, datetime]) -> dict[str, datetime]:
-        """Return by cluster the first later minute whose records came in time, or have others near them."""
+        """Return by cluster the first later minute whose record came in time, or has another near to it."""
         within = F.expr(_NEAR_INTERVAL)
         later = self._read_of_clusters(lone).where(F.col("minute") > F.col("first"))
         in_order = Window.partitionBy("cluster_id").orderBy("minute")
         minutes = (
             later.groupBy("cluster_id", "minute")
-            .agg(F.min("ingested_at").alias("ingested_at"))
+            .agg(F.min("ingested_at").alias("ingested_at"), F.count(F.lit(1)).alias("records"))
             .withColumn("following", F.lead("minute").over(in_order))
         )
         came_in_time = F.col("ingested_at") <= F.col("minute") + within
         is_followed = F.col("following") <= F.col("minute") + within
         begins = (
-            minutes.where(came_in_time | is_followed)
+            minutes.where(came_in_time | is_followed | (F.col("records") > 1))
             .groupBy("cluster_id")
             .agg(F.min("minute").alias("begin"))
         )
