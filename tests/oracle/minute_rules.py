@@ -1,6 +1,6 @@
 """Broker-minutes and cluster-minutes (the silver tables), computed from probe records."""
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from tests.oracle.settings import ClusterSettings
 Row = dict[str, Any]
 ProbeRecord = Mapping[str, Any]
 
-MINUTE = timedelta(minutes=1)
+MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 LEGS = ("client", "leader")
 DEADLINE_US = {"client": 10_000_000, "leader": 5_000_000}
 SUCCESSES = {"client": "e2e_us", "leader": "ack_us"}
@@ -31,6 +31,26 @@ class BrokerMinute:
 def drop_duplicates(records: Iterable[ProbeRecord]) -> list[ProbeRecord]:
     """Return the records without duplicates, which have the same run_id and sequence."""
     return list({(record["run_id"], record["sequence"]): record for record in records}.values())
+
+
+def drop_lone_beginning(
+    records: Sequence[ProbeRecord], cluster: ClusterSettings, clock: datetime
+) -> list[ProbeRecord]:
+    """Return a cluster's records from the first minute on at which it was measured.
+
+    A record that is more than an hour old when it comes, and the only one within an hour of it, does not show
+    that the cluster was measured then.
+    """
+    minutes = sorted(record["minute"] for record in records)
+    if cluster.since is not None:
+        return list(records)
+
+    def is_beginning(minute: datetime) -> bool:
+        near = bisect_right(minutes, minute + HOUR) - bisect_left(minutes, minute - HOUR)
+        return near > 1 or clock - minute <= HOUR
+
+    first = next((minute for minute in minutes if is_beginning(minute)), None)
+    return [record for record in records if first is not None and record["minute"] >= first]
 
 
 # --- Expected broker-minutes ---------------------------------------

@@ -21,6 +21,7 @@ from tests.oracle.minute_rules import (
     compute_broker_minutes,
     compute_cluster_minutes,
     drop_duplicates,
+    drop_lone_beginning,
 )
 from tests.oracle.operations import NO_OPERATIONS, Operations
 from tests.oracle.settings import ClusterSettings, Settings, read_settings
@@ -63,7 +64,8 @@ def evaluate(
     silver_clusters: list[Row] = []
     gold_clusters: list[Row] = []
     for cluster in settings.clusters:
-        brokers = compute_broker_minutes(by_cluster[cluster.cluster_id], cluster, settings.agent_late_us)
+        measured = drop_lone_beginning(by_cluster[cluster.cluster_id], cluster, clock)
+        brokers = compute_broker_minutes(measured, cluster, settings.agent_late_us)
         minutes = compute_cluster_minutes(brokers)
         exclusions = find_occurrences(
             operations.corrections, cluster, settings, [row["minute"] for row in minutes]

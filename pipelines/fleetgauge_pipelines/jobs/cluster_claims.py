@@ -22,7 +22,7 @@ from fleetgauge_pipelines.transforms.claims import (
 
 #: A cluster that was set up anew keeps its name and has another Kafka cluster ID. It is believed this long
 #: after the last record of the one before; until then an agent may only be connected to the wrong cluster.
-_SUCCEEDS_AFTER = timedelta(minutes=10)
+_SUCCEEDS_AFTER = timedelta(minutes=2)
 #: Records so near in time are about the same cluster.
 _NEAR = timedelta(days=1)
 
