@@ -35,15 +35,15 @@ def test_another_id_is_disputed_while_the_known_one_has_records() -> None:
     known = NOTHING.learn([claim("a", 0, 20)])
     batch = [claim("b", 21, 22), claim("a", 21, 22, records=1)]
     assert list(find_disputed_kafka_ids(known, batch).items()) == [
-        ("a", period(0, 32)),
-        ("b", period(21, 32)),
+        ("a", period(0, 24)),
+        ("b", period(21, 24)),
     ]
 
 
-def test_another_id_is_believed_ten_minutes_after_the_last_record_of_the_known_one() -> None:
+def test_another_id_is_believed_two_minutes_after_the_last_record_of_the_known_one() -> None:
     known = NOTHING.learn([claim("a", 0, 20)])
-    assert find_disputed_kafka_ids(known, [claim("b", 30, 31)])
-    assert find_disputed_kafka_ids(known, [claim("b", 31, 40)]) == {}
+    assert find_disputed_kafka_ids(known, [claim("b", 22, 31)])
+    assert find_disputed_kafka_ids(known, [claim("b", 23, 40)]) == {}
 
 
 def test_late_records_of_an_earlier_id_are_believed() -> None:
