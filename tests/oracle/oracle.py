@@ -34,6 +34,7 @@ __all__ = [
     "Row",
     "Settings",
     "Tables",
+    "drop_lone_beginnings",
     "evaluate",
     "read_settings",
 ]
@@ -50,6 +51,20 @@ class Tables:
     burn_causes: list[Row]
 
 
+def drop_lone_beginnings(
+    records: Iterable[ProbeRecord], settings: Settings, clock: datetime
+) -> list[ProbeRecord]:
+    """Return the records from which the tables are computed, if all came at the clock."""
+    by_cluster: dict[str, list[ProbeRecord]] = defaultdict(list)
+    for record in drop_duplicates(records):
+        by_cluster[record["cluster_id"]].append(record)
+    return [
+        record
+        for cluster in settings.clusters
+        for record in drop_lone_beginning(by_cluster[cluster.cluster_id], cluster, clock)
+    ]
+
+
 def evaluate(
     records: Iterable[ProbeRecord],
     settings: Settings,
@@ -64,8 +79,7 @@ def evaluate(
     silver_clusters: list[Row] = []
     gold_clusters: list[Row] = []
     for cluster in settings.clusters:
-        measured = drop_lone_beginning(by_cluster[cluster.cluster_id], cluster, clock)
-        brokers = compute_broker_minutes(measured, cluster, settings.agent_late_us)
+        brokers = compute_broker_minutes(by_cluster[cluster.cluster_id], cluster, settings.agent_late_us)
         minutes = compute_cluster_minutes(brokers)
         exclusions = find_occurrences(
             operations.corrections, cluster, settings, [row["minute"] for row in minutes]
