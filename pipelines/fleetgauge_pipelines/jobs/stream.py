@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
 from fleetgauge_core.fleet import Fleet, Telemetry
-from fleetgauge_core.kafka import ReportTopicChange
+from fleetgauge_core.kafka import KafkaUnavailableError, ReportTopicChange
 from fleetgauge_core.runtime.shutdown import ShutdownFlag
 from fleetgauge_core.slo.retention import SAMPLE_RETENTION
 from fleetgauge_pipelines.io.kafka_options import build_kafka_options
@@ -37,6 +37,13 @@ _BATCH_GRACE_S = 90
 _FETCH_S = 30
 #: Spark's message when no record has come within this time.
 _FETCH_TIMEOUT = "Cannot fetch"
+#: Kafka's exception, as Spark names it, for a permission that was taken away.
+_DENIED = "AuthorizationException"
+_DENIED_TEXT = (
+    "the telemetry cluster denies reading its topics: grant the permissions that `fleetgauge probe acls --for "
+    "stream` prints"
+)
+_RETRY_DENIED_S = 10
 _QUERY_LOGGER = "org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution"
 
 Clock = Callable[[], datetime]
@@ -128,10 +135,16 @@ def run_stream(
         )
         try:
             is_outdated = _wait(query, generation, topics, idle, shutdown)
-        except StreamingQueryException:
+        except StreamingQueryException as error:
             # Spark wraps the error of a batch that found the lease lost, with a stack trace.
             lake.confirm_lease()
-            raise
+            if _DENIED not in str(error):
+                raise
+            if trigger.interval_s is None:
+                raise KafkaUnavailableError(_DENIED_TEXT) from None
+            _log.warning("%s; it is tried again every %d s", _DENIED_TEXT, _RETRY_DENIED_S)
+            shutdown.wait(_RETRY_DENIED_S)
+            is_outdated = True
 
 
 def _silence_query_log(spark: SparkSession) -> None:
