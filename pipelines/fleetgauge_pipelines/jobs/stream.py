@@ -40,8 +40,8 @@ _FETCH_TIMEOUT = "Cannot fetch"
 #: Kafka's exception, as Spark names it, for a permission that was taken away.
 _DENIED = "AuthorizationException"
 _DENIED_TEXT = (
-    "the telemetry cluster denies reading its topics: grant the permissions that `fleetgauge probe acls --for "
-    "stream` prints"
+    "the telemetry cluster denies reading its topics: grant the permissions that "
+    "`fleetgauge probe acls --for stream` prints"
 )
 _RETRY_DENIED_S = 10
 _QUERY_LOGGER = "org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution"

@@ -17,6 +17,8 @@ from tests.kafka.mitigation.load import PARTITIONS, Load
 from tests.kafka.mitigation.testbed import DEADLINE_S, MitigationTestbed, store_action
 from tests.waiting import wait_until
 
+BROKERS = (1, 2, 3)
+
 
 def test_an_interrupted_action_is_marked_failed_and_notified(testbed: MitigationTestbed) -> None:
     store_action(testbed, 2, "z2", ActionOutcome.BEGUN)
@@ -45,7 +47,8 @@ def test_mitigate_run_releases_a_quarantine_when_a_second_broker_dies(
     testbed: MitigationTestbed, mitigated_fleet: LocalFleet
 ) -> None:
     """With one replica held out and one dead, producers with acks=all could not go on."""
-    topic = testbed.create_topic(*[(1, 2, 3)] * PARTITIONS, **{"min.insync.replicas": "2"})
+    rotated = [BROKERS[shift % 3 :] + BROKERS[: shift % 3] for shift in range(PARTITIONS)]
+    topic = testbed.create_topic(*rotated, **{"min.insync.replicas": "2"})
     testbed.update_fleet_file(mitigation={"demote": "off", "restart": "off", "quarantine_restart": "act"})
     quarantine = ("apply", "--cluster", "mitigated", "--broker", "2", "--action", "quarantine_restart")
 
