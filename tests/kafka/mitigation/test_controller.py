@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from fleetgauge_core.detection import HealthState
+from fleetgauge_core.kafka import FOLLOWER_THROTTLED_REPLICAS
 from fleetgauge_core.metadata import TopicPartition
 from fleetgauge_core.tables import ACTIONS, ActionOutcome
 from fleetgauge_local.fleet import LocalFleet
@@ -63,11 +64,15 @@ def test_mitigate_run_releases_a_quarantine_when_a_second_broker_dies(
         wait_until(is_held_out, DEADLINE_S, "the quarantine")
         with testbed.running_controller(MitigationLimits()):
             mitigated_fleet.fault("kill", "mitigated", 3)
-            testbed.wait_for_notification("MITIGATION_UNDONE")
+            wait_until(
+                lambda: not testbed.admin.read_topic_setting(topic, FOLLOWER_THROTTLED_REPLICAS),
+                DEADLINE_S,
+                "the release",
+            )
             acknowledged = load.acknowledged
             wait_until(lambda: load.acknowledged > acknowledged + 200, DEADLINE_S, "acknowledged records")
-        mitigated_fleet.fault("heal", "mitigated", 3)
-        mitigated_fleet.wait_ready()
+            mitigated_fleet.fault("heal", "mitigated", 3)
+            mitigated_fleet.wait_ready()
     assert load.received == load.acknowledged
     pages = [body for body in testbed.on_call.bodies if body["severity"] == "page"]
     assert [(page["kind"], page["status"]) for page in pages][:1] == [("MITIGATION_ADVISED", "firing")]
