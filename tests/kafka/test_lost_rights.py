@@ -49,7 +49,7 @@ pytestmark = pytest.mark.thorough
 DEADLINE_S = 120
 CLUSTERS = ("strict", "telemetry")
 #: How messages name a missing permission.
-DENIED = ("AUTHORIZATION", "uthorization failed", "ermission", "not authorized")
+DENIED = ("AUTHORIZATION", "uthorization failed", "ermission", "not authorized", "client lacks")
 
 
 @pytest.fixture(scope="module")
