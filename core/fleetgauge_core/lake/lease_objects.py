@@ -15,7 +15,7 @@ from obstore.store import from_url
 from fleetgauge_core.lake.delta_table import describe_table_error
 from fleetgauge_core.lake.shared_lease import NoConditionalWritesError, StoreUnavailableError
 
-_FOLDER = "_checkpoints/lease"
+_FOLDER = "_checkpoints/leases"
 _ERRORS = (BaseError, OSError, ValueError)
 _TIMEOUTS = {"timeout": timedelta(seconds=5), "connect_timeout": timedelta(seconds=5)}
 _RETRIES = {"max_retries": 2, "retry_timeout": timedelta(seconds=10)}
@@ -54,7 +54,7 @@ class StoredLeaseObjects:
         except (NotImplementedError, NotSupportedError) as error:
             raise NoConditionalWritesError(describe_table_error(error)) from error
         except _ERRORS as error:
-            if "501" in str(error) or "NotImplemented" in str(error):
+            if "NotImplemented" in str(error):
                 raise NoConditionalWritesError(describe_table_error(error)) from error
             raise StoreUnavailableError(describe_table_error(error)) from error
         return True

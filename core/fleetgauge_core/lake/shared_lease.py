@@ -24,6 +24,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Protocol
+from uuid import uuid4
 
 from fleetgauge_core.errors import OperationalError
 
@@ -121,6 +122,7 @@ class SharedLease:
         self._elapsed_s = elapsed_s
         self._wait = wait
         self._duration_s = duration_s
+        self._token = uuid4().hex
         self._number = 0
         self._renewals = 0
         self._may_commit_until_s = 0.0
@@ -146,7 +148,7 @@ class SharedLease:
         with self._lock:
             if not self._is_lost and self._elapsed_s() >= self._may_commit_until_s:
                 # Suspended, or the store was away: nobody may have taken it over meanwhile.
-                with suppress(StoreUnavailableError):
+                with suppress(StoreUnavailableError, NoConditionalWritesError):
                     self._is_lost = not self._take_again()
             if self._is_lost:
                 raise LeaseLostError(f"another process has taken the lake over: {self._describe_newest()}")
@@ -172,7 +174,9 @@ class SharedLease:
             except StoreUnavailableError as error:
                 _log.warning("the lease of the lake could not be renewed: %s", error)
                 return
-            self._may_commit_until_s = began_s + self._duration_s * 2 / 3
+            # A store that was slow may have stored it after others had waited long enough.
+            if self._elapsed_s() < self._may_commit_until_s:
+                self._may_commit_until_s = began_s + self._duration_s * 2 / 3
 
     def release(self) -> None:
         """Let others take the lease at once."""
@@ -187,9 +191,11 @@ class SharedLease:
             return
         holder = LeaseHolder.parse(content)
         report_waiting(str(holder or "another process"))
-        since_s = self._elapsed_s()
-        while self._elapsed_s() - since_s < self._duration_s:
+        since_s = read_at_s = self._elapsed_s()
+        while read_at_s - since_s < self._duration_s:
             self._wait(_POLL_S)
+            # Before the read: whoever is suspended after it has seen nothing of the time since.
+            read_at_s = self._elapsed_s()
             present = self._objects.read(number)
             if _is_released(present):
                 return
@@ -198,10 +204,16 @@ class SharedLease:
 
     def _take(self, number: int) -> bool:
         began_s = self._elapsed_s()
-        if not self._objects.create(number, self._content()):
+        # A request that was answered too late is sent again, and then finds its own object.
+        content = self._content()
+        if not self._objects.create(number, content) and self._objects.read(number) != content:
+            return False
+        numbers = sorted(self._objects.list_numbers())
+        if numbers[-1] > number:
+            # Whoever waited for an object that was deleted meanwhile is late.
             return False
         self._number, self._may_commit_until_s = number, began_s + self._duration_s * 2 / 3
-        for old in sorted(self._objects.list_numbers())[:-_KEPT]:
+        for old in numbers[:-_KEPT]:
             with suppress(StoreUnavailableError):
                 self._objects.delete(old)
         return True
@@ -218,7 +230,7 @@ class SharedLease:
             return "its store is not available"
 
     def _content(self, *, is_released: bool = False) -> str:
-        state = {"renewals": self._renewals, "released": is_released}
+        state = {"token": self._token, "renewals": self._renewals, "released": is_released}
         return json.dumps(self._holder.document() | state)
 
 

@@ -142,7 +142,7 @@ class MitigationController:
             if has_work and cluster_id not in self._futures:
                 step = self._steps[cluster_id] = _RunningStep(loop, findings, self.elapsed_s)
                 self._futures[cluster_id] = workers.submit(step.take)
-        return any(_stands(case) for case in cases)
+        return any(_stands(case) for case in cases if case.cluster_id in self.loops)
 
     def _collect(self) -> bool:
         """Take the results of completed steps; return whether there were any."""
@@ -203,5 +203,5 @@ def _is_pending(case: ActionCase) -> bool:
 
 
 def _stands(case: ActionCase) -> bool:
-    """Return whether clients may suffer from an action that was completed and not undone."""
-    return case.outcome is ActionOutcome.DONE and case.is_open and case.kind in _KINDS_WITH_HARM
+    """Return whether clients may suffer from an action that was applied, if only in part, and not undone."""
+    return case.outcome is not ActionOutcome.BEGUN and case.is_open and case.kind in _KINDS_WITH_HARM

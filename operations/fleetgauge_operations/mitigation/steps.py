@@ -16,8 +16,8 @@ from fleetgauge_operations.mitigation.plan.demotion import (
     check_restored,
     decode_orders,
     encode_orders,
+    find_electable,
     find_led_by_need,
-    find_movable,
     plan_restoration,
 )
 from fleetgauge_operations.mitigation.plan.limits import MitigationLimits
@@ -94,7 +94,7 @@ class DemotionSteps:
         self.cluster.reorder_replicas({partition: order.after for partition, order in orders.items()}, orders)
         metadata = run.check_again()
         run.require_leadership()
-        self.cluster.elect_preferred_leaders(find_movable(metadata, run.broker_id))
+        self.cluster.elect_preferred_leaders(find_electable(metadata, run.broker_id))
         run.verify(lambda metadata: check_demoted(metadata, run.broker_id, orders), _ELECTION_TIMEOUT)
         if kept := find_led_by_need(metadata, run.broker_id):
             run.explain(

@@ -146,8 +146,11 @@ class StreamCheckpoint:
         try:
             text = self._read_text(path)
             json.loads(text.split("\n", lines - 1)[lines - 1])
-        except Py4JJavaError:
-            return "cannot be read, or has another checksum"
+        except Py4JJavaError as error:
+            if "ChecksumException" not in str(error) and "EOFException" not in str(error):
+                # A store that does not answer, or a missing right, damages nothing.
+                raise
+            return "has another checksum than when it was written"
         except (ValueError, IndexError):
             return "is cut" if text else "is empty"
         return None

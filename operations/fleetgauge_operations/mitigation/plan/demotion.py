@@ -58,9 +58,13 @@ def find_led_by_need(metadata: ClusterMetadata, broker_id: int) -> Sequence[Topi
     )
 
 
-def find_movable(metadata: ClusterMetadata, broker_id: int) -> Sequence[TopicPartition]:
-    """Return the partitions that the broker leads and another replica could lead, sorted."""
-    return sorted(metadata.led_by(broker_id).difference(find_led_by_need(metadata, broker_id)))
+def find_electable(metadata: ClusterMetadata, broker_id: int) -> Sequence[TopicPartition]:
+    """Return the partitions that the broker leads although another one is first, and could lead, sorted."""
+    return sorted(
+        partition
+        for partition in metadata.led_by(broker_id).difference(find_led_by_need(metadata, broker_id))
+        if metadata.partitions[partition].replicas[0] != broker_id
+    )
 
 
 def _has_other_in_sync(partition: PartitionMetadata, broker_id: int) -> bool:
@@ -125,9 +129,9 @@ def check_demoted(
     metadata: ClusterMetadata, broker_id: int, orders: Mapping[TopicPartition, ReplicaOrder]
 ) -> str:
     """Return why the demotion is not complete yet; an empty string if it is."""
-    movable = find_movable(metadata, broker_id)
-    if movable:
-        return f"broker {broker_id} still leads {len(movable)} of its partitions"
+    electable = find_electable(metadata, broker_id)
+    if electable:
+        return f"broker {broker_id} still leads {len(electable)} of its partitions"
     return _check_orders(metadata, {partition: order.after for partition, order in orders.items()})
 
 

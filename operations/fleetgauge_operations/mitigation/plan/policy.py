@@ -9,7 +9,7 @@ healthy for a while; actions of operators are left for operators to undo.
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from fleetgauge_core.detection import HealthState
 from fleetgauge_core.tables import MITIGATION_KINDS, ActionKind, ActionOutcome
@@ -21,6 +21,7 @@ from fleetgauge_operations.actions.plan.snapshot import ActiveAlert, ClusterSnap
 from fleetgauge_operations.mitigation.plan.limits import DEFAULT_LIMITS, MitigationLimits
 from fleetgauge_operations.mitigation.plan.rules import build_rules
 
+_RELEASED_AGAIN_AFTER = timedelta(minutes=1)
 #: The author of the controller's cases.
 AUTHOR = "fleetgauge mitigate run"
 #: Refusals that end by themselves, of which no operator is notified.
@@ -114,7 +115,10 @@ class MitigationPolicy:
         """Return how to end an action that stands and does harm, whoever applied it."""
         for case in reversed(self.snapshot.cases):
             find_harm = self._rules[case.kind].find_harm if case.kind in self._rules else None
-            if find_harm is None or case.outcome is not ActionOutcome.DONE or not case.is_open:
+            if find_harm is None or case.outcome is ActionOutcome.BEGUN or not case.is_open:
+                continue
+            if case.undone_since and self.now - case.undone_since < _RELEASED_AGAIN_AFTER:
+                # A release that failed is repeated, but not at once.
                 continue
             if harm := find_harm(case, self.snapshot.metadata):
                 notification = self._report_harm(case, harm)
@@ -211,13 +215,23 @@ class MitigationPolicy:
         alerting_broker_ids = {alert.broker_id for alert in self.snapshot.alerts}
         # Actions are undone in reverse order.
         for case in reversed(self.snapshot.cases):
-            if case.author != AUTHOR or case.broker_id in alerting_broker_ids:
+            if case.author != AUTHOR or case.broker_id in alerting_broker_ids or self._still_harms(case):
                 continue
             if not case.has_changed_cluster and case.ended is None:
                 return ResolveCase(case)
             if self._is_undo_due(case):
                 return UndoAction(case)
         return None
+
+    def _still_harms(self, case: ActionCase) -> bool:
+        """Return whether a case reports harm of an action on its broker that goes on."""
+        return RefusalReason.HARMFUL in case.refused_by and any(
+            find_harm(action, self.snapshot.metadata)
+            for action in self.snapshot.cases
+            if action.is_open
+            and action.broker_id == case.broker_id
+            and (find_harm := self._rules[action.kind].find_harm)
+        )
 
     def _is_undo_due(self, case: ActionCase) -> bool:
         """Return whether to undo a case now.

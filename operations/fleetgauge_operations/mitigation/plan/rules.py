@@ -11,8 +11,8 @@ from fleetgauge_operations.actions.plan.snapshot import ClusterSnapshot
 from fleetgauge_operations.mitigation.plan.demotion import (
     decode_orders,
     encode_orders,
+    find_electable,
     find_led_by_need,
-    find_movable,
     plan_demotion,
     plan_restoration,
 )
@@ -126,7 +126,7 @@ def _refuse_nothing_to_take(request: ActionRequest, snapshot: ClusterSnapshot) -
     broker_id, metadata = request.broker_id, snapshot.metadata
     if broker_id not in metadata.brokers or plan_demotion(metadata, broker_id):
         return
-    if find_movable(metadata, broker_id):
+    if find_electable(metadata, broker_id):
         return
     kept = find_led_by_need(metadata, broker_id)
     explanation = (

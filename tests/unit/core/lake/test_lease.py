@@ -81,7 +81,7 @@ def test_a_command_releases_a_lake_at_a_file_uri_and_the_next_one_begins_at_once
         with hold_lease(lake, "fleetgauge stream", waited_for.append) as lease:
             lease.confirm()
     assert waited_for == []
-    assert sorted(path.name for path in (tmp_path / "a lake" / "_checkpoints" / "lease").iterdir()) == [
+    assert sorted(path.name for path in (tmp_path / "a lake" / "_checkpoints" / "leases").iterdir()) == [
         "000000000001.json",
         "000000000002.json",
     ]

@@ -142,6 +142,50 @@ def test_a_suspended_holder_that_nobody_followed_goes_on(world: World) -> None:
     assert not world.objects.create(2, "bob")
 
 
+def test_a_request_that_is_sent_twice_finds_its_own_object(world: World) -> None:
+    ann, create = world.lease(ANN), world.objects.create
+
+    def answer_late(number: int, content: str) -> bool:
+        return create(number, content) and create(number, content)
+
+    world.objects.create = answer_late  # type: ignore[method-assign]
+    assert acquire(ann) == []
+    assert may_commit(ann)
+
+
+def test_a_waiting_process_that_is_suspended_looks_again(world: World) -> None:
+    ann, bob = world.lease(ANN), world.lease(BOB)
+    acquire(ann)
+
+    def suspend_bob(now_s: float) -> None:
+        if now_s == 5:
+            for _ in range(8):
+                world.now_s += 10
+                ann.renew()
+
+    world.meanwhile = suspend_bob
+    with pytest.raises(LeaseTakenError):
+        acquire(bob)
+    assert may_commit(ann)
+
+
+def test_a_renewal_that_the_store_delays_extends_nothing(world: World) -> None:
+    ann, replace_object = world.lease(ANN), world.objects.replace
+    acquire(ann)
+
+    def delay(number: int, content: str) -> None:
+        world.now_s += 30
+        replace_object(number, content)
+
+    world.objects.replace = delay  # type: ignore[method-assign]
+    world.now_s = 35
+    ann.renew()
+    bob = world.lease(BOB)
+    world.objects.create(2, "bob")
+    assert not may_commit(ann)
+    assert bob is not ann
+
+
 def test_without_the_store_the_holder_stops_before_others_may_begin(world: World) -> None:
     ann = world.lease(ANN)
     acquire(ann)
