@@ -22,7 +22,7 @@ from fleetgauge_pipelines.transforms.claims import (
 
 #: A cluster that was set up anew keeps its name and has another Kafka cluster ID. It is believed this long
 #: after the last record of the one before; until then an agent may only be connected to the wrong cluster.
-_SUCCEEDS_AFTER = timedelta(minutes=2)
+SUCCEEDS_AFTER = timedelta(minutes=2)
 #: Records so near in time are about the same cluster.
 _NEAR = timedelta(days=1)
 
@@ -51,7 +51,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class KnownCluster:
-    """The Kafka cluster IDs of a cluster in the order in which they became known, and its brokers.
+    """The Kafka cluster IDs of a cluster, each with the minutes of its records, and its brokers.
 
     ``known_for``: the minutes whose records are among it.
     """
@@ -61,9 +61,9 @@ class KnownCluster:
     brokers: frozenset[int] = frozenset()
 
     def learn(self, claims: Iterable[Claim]) -> "KnownCluster":
-        """Return what is known with the claims of a batch too: what most of its records say comes first."""
+        """Return what is known with the claims of accepted records too."""
         kafka_ids, brokers, known_for = dict(self.kafka_ids), self.brokers, self.known_for
-        for claim in sorted(claims, key=lambda claim: (-claim.records, claim.period.first, claim.kafka_id)):
+        for claim in claims:
             brokers |= claim.brokers
             known_for = known_for.extend(claim.period)
             # An agent that has not reached its cluster yet names none.
@@ -73,24 +73,39 @@ class KnownCluster:
 
 
 def find_disputed_kafka_ids(known: KnownCluster, claims: Sequence[Claim]) -> Mapping[str, Period]:
-    """Return the Kafka cluster IDs of a cluster by rank, with the minutes in which no later one is valid.
+    """Return the known Kafka cluster IDs of a cluster, if a record of the batch may contradict them.
 
-    The result is empty if no record of the batch names another ID than the one that is known for its minute.
+    The result is empty if no record names another ID than the one that is known for its minute. Only the ID
+    that was seen last goes on with the batch: an earlier one that comes back after it was followed is that of
+    an agent which was forgotten.
     """
-    kafka_ids = {
-        kafka_id: Period(period.first, period.last + _SUCCEEDS_AFTER)
-        for kafka_id, period in known.learn(claims).kafka_ids.items()
+    periods = dict(known.kafka_ids) or known.learn(_select_heaviest(claims)).kafka_ids
+    present = max(periods, key=lambda kafka_id: periods[kafka_id].last, default=None)
+    periods = {
+        kafka_id: claim.period.extend(period)
+        if kafka_id == present and (claim := _find_claim(claims, kafka_id))
+        else period
+        for kafka_id, period in periods.items()
     }
-    ranks = {kafka_id: rank for rank, kafka_id in enumerate(kafka_ids)}
     is_disputed = any(
-        ranks[other] < ranks[claim.kafka_id]
+        claim.kafka_id != other
         and period.first <= claim.period.last
-        and claim.period.first <= period.last
+        and claim.period.first <= period.last + SUCCEEDS_AFTER
         for claim in claims
         if claim.kafka_id
-        for other, period in kafka_ids.items()
+        for other, period in periods.items()
     )
-    return kafka_ids if is_disputed else {}
+    return periods if is_disputed else {}
+
+
+def _find_claim(claims: Iterable[Claim], kafka_id: str) -> Claim | None:
+    return next((claim for claim in claims if claim.kafka_id == kafka_id), None)
+
+
+def _select_heaviest(claims: Iterable[Claim]) -> list[Claim]:
+    """Return the claim of most records, of those that name an ID; none if there is none."""
+    named = [claim for claim in claims if claim.kafka_id]
+    return sorted(named, key=lambda claim: (-claim.records, claim.period.first, claim.kafka_id))[:1]
 
 
 class ClusterClaims:
@@ -176,9 +191,9 @@ class ClusterClaims:
 
     def _build_kafka_ids(self, disputed: Mapping[str, Mapping[str, Period]]) -> DataFrame:
         rows = [
-            (cluster_id, kafka_id, rank, *period)
+            (cluster_id, kafka_id, *period, period.last + SUCCEEDS_AFTER)
             for cluster_id, kafka_ids in disputed.items()
-            for rank, (kafka_id, period) in enumerate(kafka_ids.items())
+            for kafka_id, period in kafka_ids.items()
         ]
         return create_dataframe(self._spark, rows, KAFKA_IDS_DDL)
 

@@ -12,8 +12,9 @@ from pyspark.sql import functions as F
 
 from fleetgauge_core.contract.bounds import MAX_UNCONFIRMED_BROKERS
 
-#: The Kafka cluster IDs that a cluster had, and when. A record of a later ID is refused in these minutes.
-KAFKA_IDS_DDL = "cluster_id string, kafka_id string, rank int, first timestamp, last timestamp"
+#: The Kafka cluster IDs that are known for a cluster, from its first to its last record, and until when no
+#: other one is believed.
+KAFKA_IDS_DDL = "cluster_id string, kafka_id string, first timestamp, last timestamp, until timestamp"
 
 
 def summarize_claims(checked: DataFrame) -> DataFrame:
@@ -44,31 +45,28 @@ def list_claim_columns() -> tuple[Column, ...]:
 def refuse_other_kafka_ids(checked: DataFrame, known: DataFrame) -> DataFrame:
     """Return the records with a reason where another Kafka cluster ID is known for their cluster and minute.
 
-    ``known`` (KAFKA_IDS_DDL) has all IDs that the records name too; ``rank`` is 0 for the one known first.
+    ``known``: KAFKA_IDS_DDL. A record whose own ID is known for its minute is not refused.
     """
-    named = F.broadcast(
-        known.selectExpr("cluster_id AS named_cluster", "kafka_id AS named_id", "rank AS named_rank")
+    named, minute = F.col("record.kafka_cluster_uuid"), F.col("record.minute")
+    at_that_time = (F.col("record.cluster_id") == known["cluster_id"]) & minute.between(
+        known["first"], known["until"]
     )
-    other = F.broadcast(known)
-    ranked = checked.join(
-        named,
-        (F.col("record.cluster_id") == F.col("named_cluster"))
-        & (F.col("record.kafka_cluster_uuid") == F.col("named_id")),
-        "left",
-    )
-    is_other = (
-        (F.col("record.cluster_id") == other["cluster_id"])
-        & (other["rank"] < F.col("named_rank"))
-        & F.col("record.minute").between(other["first"], other["last"])
-    )
+    is_own = F.col("kafka_id") == named
     refused = (
-        ranked.join(other, is_other)
+        checked.where("reason IS NULL")
+        .join(F.broadcast(known), at_that_time)
+        .where(named != "")
         .groupBy("source", "value")
-        .agg(F.min(F.struct("rank", "kafka_id"))["kafka_id"].alias("known_id"))
+        .agg(
+            F.min(F.when(~is_own, F.col("kafka_id"))).alias("known_id"),
+            F.max(is_own & (minute <= F.col("last"))).alias("is_known"),
+        )
+        .where("known_id IS NOT NULL AND NOT is_known")
+        .drop("is_known")
     )
     detail = F.format_string(
         "kafka_cluster_uuid is %s, that of %s is %s",
-        F.col("record.kafka_cluster_uuid"),
+        named,
         F.col("record.cluster_id"),
         F.col("known_id"),
     )
