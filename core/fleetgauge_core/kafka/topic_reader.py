@@ -131,7 +131,11 @@ class TopicReader:
             if metadata.partitions:
                 return tuple(sorted(metadata.partitions))
             if time.monotonic() > deadline_s:
-                raise KafkaUnavailableError(f"topic {self._topic} has no partitions after {timeout_s:g} s")
+                # Of a topic that may not be described, the cluster says no more than that.
+                reason = f": {metadata.error.name()}" if metadata.error else ""
+                raise KafkaUnavailableError(
+                    f"topic {self._topic} has no partitions after {timeout_s:g} s{reason}"
+                )
             time.sleep(0.1)
 
     def poll(self, timeout_s: float) -> ConsumerRecord | None:
