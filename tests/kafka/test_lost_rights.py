@@ -26,7 +26,7 @@ from fleetgauge_core.metadata import TopicPartition
 from fleetgauge_core.tables import PROBE_MINUTES
 from fleetgauge_local.fleet import LocalFleet
 from fleetgauge_local.layout import ClusterSpec
-from fleetgauge_operations.actions.leadership import hold_cluster_leadership
+from fleetgauge_operations.actions.leadership import LeadershipTakenError, hold_cluster_leadership
 from fleetgauge_operations.actions.observer import read_findings
 from fleetgauge_operations.mitigation.cluster_control import KafkaClusterControl
 from fleetgauge_operations.mitigation.plan.demotion import ReplicaOrder
@@ -49,7 +49,14 @@ pytestmark = pytest.mark.thorough
 DEADLINE_S = 120
 CLUSTERS = ("strict", "telemetry")
 #: How messages name a missing permission.
-DENIED = ("AUTHORIZATION", "uthorization failed", "ermission", "not authorized", "client lacks")
+DENIED = (
+    "AUTHORIZATION",
+    "uthorization failed",
+    "ermission",
+    "not authorized",
+    "client lacks",
+    "may not join",
+)
 
 
 @pytest.fixture(scope="module")
@@ -129,7 +136,7 @@ def try_to_act(cluster: Cluster, telemetry: Telemetry, partition: TopicPartition
     """Return the message of the error by which the action fails; None if it succeeds."""
     try:
         act(cluster, telemetry, partition)
-    except KafkaUnavailableError as error:
+    except (KafkaUnavailableError, LeadershipTakenError) as error:
         return str(error)
     return None
 
