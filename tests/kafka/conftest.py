@@ -5,6 +5,8 @@ from collections.abc import Iterator
 import pytest
 
 from fleetgauge_local.fleet import LocalFleet
+from fleetgauge_local.layout import ClusterSpec
+from tests.kafka.strict import run_strict_fleet
 
 
 @pytest.fixture(scope="package")
@@ -23,3 +25,11 @@ def breakable_fleet(local_fleet: LocalFleet) -> Iterator[LocalFleet]:
             if broker.state in ("hung", "dead") or broker.delay_ms or broker.blackhole:
                 local_fleet.fault("heal", cluster.cluster, broker.broker)
     local_fleet.wait_ready()
+
+
+@pytest.fixture(scope="module")
+def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalFleet]:
+    """A cluster and a telemetry cluster on which clients have no permission."""
+    clusters = (ClusterSpec("strict"), ClusterSpec("telemetry", brokers=1))
+    with run_strict_fleet(tmp_path_factory.mktemp("strict"), clusters) as fleet:
+        yield fleet

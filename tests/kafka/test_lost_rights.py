@@ -1,8 +1,6 @@
 """Processes beside agent and watch that lose each printed permission, and are given it back."""
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -25,7 +23,6 @@ from fleetgauge_core.kafka import (
 from fleetgauge_core.metadata import TopicPartition
 from fleetgauge_core.tables import PROBE_MINUTES
 from fleetgauge_local.fleet import LocalFleet
-from fleetgauge_local.layout import ClusterSpec
 from fleetgauge_operations.actions.leadership import LeadershipTakenError, hold_cluster_leadership
 from fleetgauge_operations.actions.observer import read_findings
 from fleetgauge_operations.mitigation.cluster_control import KafkaClusterControl
@@ -39,7 +36,6 @@ from tests.kafka.strict import (
     grant_only,
     print_rights,
     revoke,
-    run_strict_fleet,
 )
 from tests.probe_minutes import CLIENT as CLIENT_MINUTE
 from tests.waiting import wait_until
@@ -57,13 +53,6 @@ DENIED = (
     "client lacks",
     "may not join",
 )
-
-
-@pytest.fixture(scope="module")
-def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalFleet]:
-    clusters = (ClusterSpec("strict"), ClusterSpec("telemetry", brokers=1))
-    with run_strict_fleet(tmp_path_factory.mktemp("strict"), clusters) as fleet:
-        yield fleet
 
 
 @pytest.fixture
@@ -210,12 +199,6 @@ def stays_silent(command: Command) -> bool:
     return not has_denial(command.output[logged:])
 
 
-@contextmanager
-def running_stream(strict: LocalFleet, lake: Path, log: Path) -> Iterator[Command]:
-    with Command(log, "stream", "--config", str(strict.fleet_file), "--lake", str(lake)) as stream:
-        yield stream
-
-
 def test_a_stream_survives_the_loss_of_each_permission_and_loses_no_record(
     strict: LocalFleet, super_telemetry: Telemetry, tmp_path: Path
 ) -> None:
@@ -236,7 +219,8 @@ def test_a_stream_survives_the_loss_of_each_permission_and_loses_no_record(
     def is_stored() -> bool:
         return len(rows(lake, PROBE_MINUTES, ["sequence"])) == sent
 
-    with running_stream(strict, lake, tmp_path / "stream.log") as stream:
+    options = ("--config", str(strict.fleet_file), "--lake", str(lake))
+    with Command(tmp_path / "stream.log", "stream", *options) as stream:
         send()
         wait_until(is_stored, 3 * DEADLINE_S, "the first record")
         not_named = []

@@ -34,7 +34,6 @@ from fleetgauge_core.metadata import TopicPartition
 from fleetgauge_core.runtime.health_server import ProcessHealth
 from fleetgauge_core.runtime.shutdown import ShutdownFlag
 from fleetgauge_local.fleet import LocalFleet
-from fleetgauge_local.layout import ClusterSpec
 from fleetgauge_operations.actions.leadership import hold_cluster_leadership
 from fleetgauge_operations.actions.observer import read_findings
 from fleetgauge_operations.mitigation.cluster_control import KafkaClusterControl
@@ -51,7 +50,6 @@ from tests.kafka.strict import (
     grant_only,
     print_rights,
     revoke,
-    run_strict_fleet,
 )
 from tests.probe_minutes import CLIENT as CLIENT_MINUTE
 from tests.topic_values import read_values
@@ -60,13 +58,6 @@ from tests.waiting import wait_until
 
 DEADLINE_S = 60
 CLUSTERS = ("strict", "telemetry")
-
-
-@pytest.fixture(scope="module")
-def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalFleet]:
-    clusters = (ClusterSpec("strict"), ClusterSpec("telemetry", brokers=1))
-    with run_strict_fleet(tmp_path_factory.mktemp("strict"), clusters) as fleet:
-        yield fleet
 
 
 @dataclass

@@ -131,7 +131,7 @@ class TopicReader:
             if metadata.partitions:
                 return tuple(sorted(metadata.partitions))
             if time.monotonic() > deadline_s:
-                # Of a topic that may not be described, the cluster says no more than that.
+                # A topic without the DESCRIBE permission has an error code in place of partitions.
                 reason = f": {metadata.error.name()}" if metadata.error else ""
                 raise KafkaUnavailableError(
                     f"topic {self._topic} has no partitions after {timeout_s:g} s{reason}"

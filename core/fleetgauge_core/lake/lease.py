@@ -17,7 +17,6 @@ from typing import Protocol
 from fleetgauge_core.errors import OperationalError
 from fleetgauge_core.lake.shared_lease import (
     LeaseHolder,
-    LeaseLostError,
     LeaseTakenError,
     NoConditionalWritesError,
     SharedLease,
@@ -40,11 +39,11 @@ class Lease(Protocol):
         """Return if this process may commit now. Raises: LeaseLostError."""
 
 
-class _FileLease:
-    """The kernel keeps the lock for as long as the process lives, even if it is stopped."""
+class _PermanentLease:
+    """A lease that cannot be lost: the kernel keeps a lock while its process lives, also if it is stopped."""
 
     def confirm(self) -> None:
-        """Return, as the lock cannot be lost."""
+        """Return in any case."""
 
 
 @contextmanager
@@ -59,13 +58,13 @@ def hold_lease(
     """
     holder = LeaseHolder(command, platform.node(), os.getpid(), datetime.now(UTC))
     if is_only_writer:
-        yield _FileLease()
+        yield _PermanentLease()
     elif "://" in lake:
         with _hold_shared_lease(lake, holder, progress) as lease:
             yield lease
     else:
         with _hold_file_lock(lake, holder):
-            yield _FileLease()
+            yield _PermanentLease()
 
 
 @contextmanager
@@ -110,6 +109,3 @@ def _hold_shared_lease(
 def _describe_taken(lake: str, holder: LeaseHolder | None) -> str:
     by = f" by {holder}" if holder else ""
     return f"{lake}: another pipeline is writing this lake{by}; stop it first"
-
-
-__all__ = ["Lease", "LeaseError", "LeaseLostError", "hold_lease"]

@@ -51,6 +51,7 @@ class StoredLeaseObjects:
             obstore.put(self._store, _name(number), content.encode(), mode="create")
         except AlreadyExistsError:
             return False
+        # obstore raises Python's own NotImplementedError for an operation that a kind of store lacks.
         except (NotImplementedError, NotSupportedError) as error:
             raise NoConditionalWritesError(describe_table_error(error)) from error
         except _ERRORS as error:

@@ -132,6 +132,7 @@ class SharedLease:
     def acquire(self, report_waiting: Callable[[str], None]) -> None:
         """Wait until the lease is free or has expired, and take it.
 
+        The object is then created again, which must fail: some stores ignore the condition of a write.
         ``report_waiting`` is called with the present holder before it is waited for.
 
         Raises: LeaseTakenError if its holder renews it; NoConditionalWritesError; StoreUnavailableError.
@@ -141,6 +142,8 @@ class SharedLease:
             if newest:
                 self._wait_for_end(newest, report_waiting)
             if self._take(newest + 1):
+                if self._objects.create(self._number, self._content()):
+                    raise NoConditionalWritesError("an object that exists was created again")
                 return
 
     def confirm(self) -> None:
@@ -174,9 +177,9 @@ class SharedLease:
             except StoreUnavailableError as error:
                 _log.warning("the lease of the lake could not be renewed: %s", error)
                 return
-            # A store that was slow may have stored it after others had waited long enough.
+            # If the store was slow, others may have taken the lease before it stored the object.
             if self._elapsed_s() < self._may_commit_until_s:
-                self._may_commit_until_s = began_s + self._duration_s * 2 / 3
+                self._may_commit_until_s = self._find_commit_deadline_s(began_s)
 
     def release(self) -> None:
         """Let others take the lease at once."""
@@ -194,7 +197,7 @@ class SharedLease:
         since_s = read_at_s = self._elapsed_s()
         while read_at_s - since_s < self._duration_s:
             self._wait(_POLL_S)
-            # Before the read: whoever is suspended after it has seen nothing of the time since.
+            # Taken before the read, because this process may be suspended after it.
             read_at_s = self._elapsed_s()
             present = self._objects.read(number)
             if _is_released(present):
@@ -210,13 +213,17 @@ class SharedLease:
             return False
         numbers = sorted(self._objects.list_numbers())
         if numbers[-1] > number:
-            # Whoever waited for an object that was deleted meanwhile is late.
+            # The number was free only because the objects of ended leases are deleted.
             return False
-        self._number, self._may_commit_until_s = number, began_s + self._duration_s * 2 / 3
+        self._number, self._may_commit_until_s = number, self._find_commit_deadline_s(began_s)
         for old in numbers[:-_KEPT]:
             with suppress(StoreUnavailableError):
                 self._objects.delete(old)
         return True
+
+    def _find_commit_deadline_s(self, renewed_s: float) -> float:
+        """Return until when a holder that began to renew the lease at a time may commit."""
+        return renewed_s + self._duration_s * 2 / 3
 
     def _take_again(self) -> bool:
         """Take the next number of an expired lease; return False if another process has it."""

@@ -53,23 +53,23 @@ class Claim:
 class KnownCluster:
     """The Kafka cluster IDs of a cluster, each with the minutes of its records, and its brokers.
 
-    ``known_for``: the minutes whose records are among it.
+    ``covered``: the minutes whose records have been read.
     """
 
-    known_for: Period
+    covered: Period
     kafka_ids: Mapping[str, Period] = field(default_factory=dict)
     brokers: frozenset[int] = frozenset()
 
     def learn(self, claims: Iterable[Claim]) -> "KnownCluster":
         """Return what is known with the claims of accepted records too."""
-        kafka_ids, brokers, known_for = dict(self.kafka_ids), self.brokers, self.known_for
+        kafka_ids, brokers, covered = dict(self.kafka_ids), self.brokers, self.covered
         for claim in claims:
             brokers |= claim.brokers
-            known_for = known_for.extend(claim.period)
+            covered = covered.extend(claim.period)
             # An agent that has not reached its cluster yet names none.
             if claim.kafka_id:
                 kafka_ids[claim.kafka_id] = claim.period.extend(kafka_ids.get(claim.kafka_id, claim.period))
-        return KnownCluster(known_for, kafka_ids, brokers)
+        return KnownCluster(covered, kafka_ids, brokers)
 
 
 def find_disputed_kafka_ids(known: KnownCluster, claims: Sequence[Claim]) -> Mapping[str, Period]:
@@ -161,7 +161,7 @@ class ClusterClaims:
         }
         for cluster_id, near in unread.items():
             known = self._known.get(cluster_id, KnownCluster(near))
-            self._known[cluster_id] = replace(known, known_for=known.known_for.extend(near))
+            self._known[cluster_id] = replace(known, covered=known.covered.extend(near))
         if not unread or not self._has_stored_records:
             return
         rows = (
@@ -178,8 +178,8 @@ class ClusterClaims:
         # What follows within a day of the last batch is near to it.
         return (
             known is not None
-            and known.known_for.first <= near.first
-            and near.last <= known.known_for.last + 2 * _NEAR
+            and known.covered.first <= near.first
+            and near.last <= known.covered.last + 2 * _NEAR
         )
 
     def _read_near(self, periods: Mapping[str, Period]) -> DataFrame:

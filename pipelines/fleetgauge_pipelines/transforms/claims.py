@@ -80,8 +80,8 @@ def refuse_unconfirmed_brokers(checked: DataFrame, stored: DataFrame) -> DataFra
     """
     valid = checked.where("reason IS NULL")
     claims = valid.select("source", "value", *_list_named("record."))
-    known = stored.select(*_list_named(""))
-    of_records = claims.select(*known.columns).union(known)
+    stored_claims = stored.select(*_list_named(""))
+    of_records = claims.select(*stored_claims.columns).union(stored_claims)
     records = F.count_distinct("run_id", "sequence").alias("records")
     lone = of_records.groupBy("cluster_id", "broker").agg(records).where("records = 1").drop("records")
     # Nobody contradicts the only record of a cluster.

@@ -8,9 +8,9 @@ from click.testing import CliRunner
 
 from fleetgauge_core.runtime.cli import main
 from tests.browser.lake import ORDERS
+from tests.lake_writer import another_holder
 from tests.promises.run_promises import write_inputs
 from tests.s3 import S3
-from tests.unit.core.lake.test_lease import another_holder
 
 WRITERS = (
     ("stream",),

@@ -1,11 +1,7 @@
 """The lease of a lake in a folder, at a file URI and in a real object store."""
 
 import signal
-import subprocess
-import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -21,31 +17,12 @@ from fleetgauge_core.lake.shared_lease import (
     SharedLease,
     StoreUnavailableError,
 )
+from tests.lake_writer import another_holder
 from tests.s3 import S3
 from tests.waiting import let_pass
 
 HOLDER = LeaseHolder("fleetgauge stream", "ann", 1, datetime(2026, 4, 1, 12, tzinfo=UTC))
 SHORT_S = 3.0
-#: Holds the lease of a lake until it is killed.
-HOLD = """
-import sys
-from threading import Event
-from fleetgauge_core.lake.lease import hold_lease
-with hold_lease(sys.argv[1], "fleetgauge stream", print):
-    print("held", flush=True)
-    Event().wait()
-"""
-
-
-@contextmanager
-def another_holder(lake: str) -> Iterator["subprocess.Popen[str]"]:
-    with subprocess.Popen([sys.executable, "-c", HOLD, lake], stdout=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdout
-            assert process.stdout.readline() == "held\n"
-            yield process
-        finally:
-            process.kill()
 
 
 def test_a_second_command_says_who_writes_a_lake_in_a_folder_since_when(tmp_path: Path) -> None:

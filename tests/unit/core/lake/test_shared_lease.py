@@ -14,6 +14,7 @@ from fleetgauge_core.lake.shared_lease import (
     LeaseHolder,
     LeaseLostError,
     LeaseTakenError,
+    NoConditionalWritesError,
     SharedLease,
     StoreUnavailableError,
 )
@@ -138,17 +139,31 @@ def test_a_suspended_holder_that_nobody_followed_goes_on(world: World) -> None:
     world.now_s += 3600
     assert may_commit(ann)
     assert list(world.objects.contents) == [1, 2]
-    # Whoever waited for the first object meanwhile has to wait for the second one.
+    # A process that waited for the first object cannot create the second one.
     assert not world.objects.create(2, "bob")
 
 
-def test_a_request_that_is_sent_twice_finds_its_own_object(world: World) -> None:
+def test_a_store_that_ignores_the_condition_of_a_write_is_refused(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def overwrite(number: int, content: str) -> bool:
+        world.objects.replace(number, content)
+        return True
+
+    monkeypatch.setattr(world.objects, "create", overwrite)
+    with pytest.raises(NoConditionalWritesError):
+        acquire(world.lease(ANN))
+
+
+def test_a_request_that_is_sent_twice_finds_its_own_object(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ann, create = world.lease(ANN), world.objects.create
 
     def answer_late(number: int, content: str) -> bool:
         return create(number, content) and create(number, content)
 
-    world.objects.create = answer_late  # type: ignore[method-assign]
+    monkeypatch.setattr(world.objects, "create", answer_late)
     assert acquire(ann) == []
     assert may_commit(ann)
 
@@ -169,7 +184,9 @@ def test_a_waiting_process_that_is_suspended_looks_again(world: World) -> None:
     assert may_commit(ann)
 
 
-def test_a_renewal_that_the_store_delays_extends_nothing(world: World) -> None:
+def test_a_renewal_that_the_store_delays_extends_nothing(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ann, replace_object = world.lease(ANN), world.objects.replace
     acquire(ann)
 
@@ -177,13 +194,11 @@ def test_a_renewal_that_the_store_delays_extends_nothing(world: World) -> None:
         world.now_s += 30
         replace_object(number, content)
 
-    world.objects.replace = delay  # type: ignore[method-assign]
+    monkeypatch.setattr(world.objects, "replace", delay)
     world.now_s = 35
     ann.renew()
-    bob = world.lease(BOB)
     world.objects.create(2, "bob")
     assert not may_commit(ann)
-    assert bob is not ann
 
 
 def test_without_the_store_the_holder_stops_before_others_may_begin(world: World) -> None:

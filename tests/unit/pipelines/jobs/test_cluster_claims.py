@@ -14,7 +14,7 @@ from fleetgauge_pipelines.jobs.cluster_claims import (
 )
 
 NOON = datetime(2026, 4, 1, 12, tzinfo=UTC)
-NOTHING = KnownCluster(Period(NOON, NOON))
+NEW_CLUSTER = KnownCluster(Period(NOON, NOON))
 
 
 def period(first: int, last: int) -> Period:
@@ -26,42 +26,42 @@ def claim(kafka_id: str, first: int, last: int, records: int = 10, brokers: Sequ
 
 
 def test_records_that_agree_are_not_disputed() -> None:
-    known = NOTHING.learn([claim("a", 0, 20)])
+    known = NEW_CLUSTER.learn([claim("a", 0, 20)])
     assert find_disputed_kafka_ids(known, [claim("a", 21, 22)]) == {}
-    assert find_disputed_kafka_ids(NOTHING, [claim("a", 0, 20)]) == {}
+    assert find_disputed_kafka_ids(NEW_CLUSTER, [claim("a", 0, 20)]) == {}
 
 
 def test_another_id_is_disputed_while_the_known_one_has_records() -> None:
-    known = NOTHING.learn([claim("a", 0, 20)])
+    known = NEW_CLUSTER.learn([claim("a", 0, 20)])
     batch = [claim("b", 21, 22), claim("a", 21, 22, records=1)]
     assert find_disputed_kafka_ids(known, batch) == {"a": period(0, 22)}
 
 
 def test_another_id_is_believed_two_minutes_after_the_last_record_of_the_known_one() -> None:
-    known = NOTHING.learn([claim("a", 0, 20)])
+    known = NEW_CLUSTER.learn([claim("a", 0, 20)])
     assert find_disputed_kafka_ids(known, [claim("b", 22, 31)])
     assert find_disputed_kafka_ids(known, [claim("b", 23, 40)]) == {}
 
 
 def test_late_records_of_an_earlier_id_are_believed() -> None:
-    known = NOTHING.learn([claim("b", 60, 80)])
+    known = NEW_CLUSTER.learn([claim("b", 60, 80)])
     assert find_disputed_kafka_ids(known, [claim("a", 0, 20)]) == {}
 
 
 def test_what_most_records_of_a_first_batch_name_is_believed() -> None:
     batch = [claim("b", 0, 3, records=1), claim("a", 0, 20)]
-    assert find_disputed_kafka_ids(NOTHING, batch) == {"a": period(0, 20)}
+    assert find_disputed_kafka_ids(NEW_CLUSTER, batch) == {"a": period(0, 20)}
 
 
 def test_an_earlier_id_that_comes_back_takes_nothing_from_the_one_that_followed() -> None:
     """As from an agent that was forgotten when the cluster was rebuilt, or that started first."""
-    known = NOTHING.learn([claim("a", 0, 20)]).learn([claim("b", 30, 60)])
+    known = NEW_CLUSTER.learn([claim("a", 0, 20)]).learn([claim("b", 30, 60)])
     batch = [claim("a", 61, 62, records=99), claim("b", 61, 62, records=1)]
     assert find_disputed_kafka_ids(known, batch) == {"a": period(0, 20), "b": period(30, 62)}
 
 
 def test_an_agent_that_knows_no_id_disputes_nothing() -> None:
-    known = NOTHING.learn([claim("a", 0, 20), claim("", 0, 20, records=99)])
+    known = NEW_CLUSTER.learn([claim("a", 0, 20), claim("", 0, 20, records=99)])
     assert list(known.kafka_ids) == ["a"]
     assert find_disputed_kafka_ids(known, [claim("", 5, 6)]) == {}
 
@@ -77,7 +77,7 @@ claims = st.builds(
 
 @given(st.lists(st.lists(claims, max_size=4, unique_by=lambda claim: claim.kafka_id), max_size=4))
 def test_the_id_that_was_seen_last_is_never_disputed_by_another(batches: list[list[Claim]]) -> None:
-    known = NOTHING
+    known = NEW_CLUSTER
     for batch in batches:
         disputed = find_disputed_kafka_ids(known, batch)
         if disputed and known.kafka_ids:
