@@ -1,7 +1,10 @@
 """`mitigate run` with real brokers, and the scenarios of its control loop."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -19,6 +22,17 @@ from tests.kafka.mitigation.testbed import DEADLINE_S, MitigationTestbed, store_
 from tests.waiting import wait_until
 
 BROKERS = (1, 2, 3)
+
+
+@contextmanager
+def killed_broker(fleet: LocalFleet, broker: int) -> Iterator[None]:
+    """Kill a broker, and start it again whatever the test does: the tests after it use the same brokers."""
+    fleet.fault("kill", "mitigated", broker)
+    try:
+        yield
+    finally:
+        fleet.fault("heal", "mitigated", broker)
+        fleet.wait_ready()
 
 
 def test_an_interrupted_action_is_marked_failed_and_notified(testbed: MitigationTestbed) -> None:
@@ -59,27 +73,23 @@ def test_mitigate_run_releases_a_quarantine_when_a_second_broker_dies(
             2 not in metadata.in_sync for partition, metadata in partitions if partition.topic == topic
         )
 
+    def read_case() -> Any:
+        (stored,) = [each for each in testbed.run_command("history") if each["case"] == case["case"]]
+        return stored
+
     with Load(testbed.access.bootstrap, topic, size=20_000).running() as load:
         case = testbed.run_command(*quarantine, "--execute")
         wait_until(is_held_out, DEADLINE_S, "the quarantine")
-        with testbed.running_controller(MitigationLimits()):
-            mitigated_fleet.fault("kill", "mitigated", 3)
-            wait_until(
-                lambda: not testbed.admin.read_topic_setting(topic, FOLLOWER_THROTTLED_REPLICAS),
-                DEADLINE_S,
-                "the release",
-            )
+        with testbed.running_controller(MitigationLimits()), killed_broker(mitigated_fleet, 3):
+            wait_until(lambda: read_case()["outcome"] == "undone", DEADLINE_S, "the release")
             acknowledged = load.acknowledged
             wait_until(lambda: load.acknowledged > acknowledged + 200, DEADLINE_S, "acknowledged records")
-            mitigated_fleet.fault("heal", "mitigated", 3)
-            mitigated_fleet.wait_ready()
     assert load.received == load.acknowledged
     pages = [body for body in testbed.on_call.bodies if body["severity"] == "page"]
     assert [(page["kind"], page["status"]) for page in pages][:1] == [("MITIGATION_ADVISED", "firing")]
     assert "under min.insync.replicas while broker 2 is kept out of sync" in pages[0]["words"][0]
-    (released,) = [each for each in testbed.run_command("history") if each["case"] == case["case"]]
-    assert released["outcome"] == "undone"
-    assert released["words"][0].startswith("released, because producers fail in ")
+    assert read_case()["words"][0].startswith("released, because producers fail in ")
+    assert not testbed.admin.read_topic_setting(topic, FOLLOWER_THROTTLED_REPLICAS)
 
 
 def test_mitigate_run_in_advise_mode_notifies_the_on_call_person_and_resolves_it(
