@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Thread
 
@@ -276,7 +276,9 @@ def test_a_stream_with_the_printed_permissions_reads_minutes_and_findings(
     ensure_telemetry_topics(super_telemetry)
     agent = RecordProducer(super_telemetry.access, "agent")
     agent.start()
-    record = replace(CLIENT_MINUTE, cluster_id="strict")
+    # The stream takes no minute that is older than its retention.
+    minute = datetime.now(UTC).replace(second=0, microsecond=0) - timedelta(minutes=1)
+    record = replace(CLIENT_MINUTE, cluster_id="strict", minute=minute, emitted_at=datetime.now(UTC))
     agent.send(telemetry.topics.probe_minutes.name, record.cluster_id, record.encode())
     assert agent.stop(DEADLINE_S) == 0
     grant_only(strict, "stream", CLUSTERS)

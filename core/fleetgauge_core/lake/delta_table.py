@@ -14,6 +14,14 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from fleetgauge_core.errors import OperationalError
+from fleetgauge_core.lake.lake_files import open_files
+from fleetgauge_core.lake.log_damage import LOG_FOLDER, find_empty_commit, read_log_state
+from fleetgauge_core.lake.newest_version import (
+    NewestVersion,
+    describe_version,
+    read_newest_version,
+    store_newest_version,
+)
 from fleetgauge_core.tables import ColumnType, Table
 
 #: The Arrow type of each column type, as delta-rs reads and writes it.
@@ -35,8 +43,19 @@ ARROW_TYPES: Mapping[ColumnType, pa.DataType] = {
 _UNUSABLE_IN_PATHS = re.compile(r"%[0-9A-Fa-f]{2}|[`\[\]|\\\x00-\x1f\x7f]")
 
 
+_MEND = "restore the table from a backup, or run `fleetgauge lake repair`"
+
+
 class LakePathError(OperationalError, DeltaError):
     """A lake cannot be at this path."""
+
+
+class DamagedTableError(OperationalError, DeltaError):
+    """A file of a table's log is damaged or gone, so that its newest rows cannot be read."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(f"{problem}: {_MEND}")
+        self.problem = problem
 
 
 #: Exceptions of delta-rs and Arrow for a table that cannot be read or written.
@@ -50,7 +69,7 @@ _RETRY_OPTIONS: Mapping[str, str] = {"max_retries": "3", "retry_timeout": "10s",
 _EXPLANATIONS: tuple[tuple[str, str], ...] = (
     ("NoSuchBucket", "the bucket does not exist: check the URI of the lake"),
     (
-        "URL scheme is not allowed",
+        "URL scheme is not allowed|BadScheme",
         "plain HTTP is not allowed: set AWS_ALLOW_HTTP=true, or use an https endpoint",
     ),
     ("169\\.254\\.169\\.254", "no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"),
@@ -67,6 +86,11 @@ _EXPLANATIONS: tuple[tuple[str, str], ...] = (
 _WRITE_REFUSED = re.compile(
     r"AccessDenied|403 Forbidden|AuthorizationPermissionMismatch|\(os error (?:1|13|30)\)"
 )
+#: What delta-rs and Arrow say of a file of the log or of the data that is cut, empty or gone.
+_DAMAGE = re.compile(
+    r"Invalid Checkpoint|Corrupt footer|Json error|at line \d+ column \d+|Parquet magic bytes"
+    r"|Parquet file size|\.parquet not found|Requested range was invalid"
+)
 _ANSI_COLOUR = re.compile("\x1b\\[[0-9;]*m")
 #: Start of the part that is cut off: a stack trace of delta-rs or an XML document of the object store.
 _DETAILS = re.compile(r"\s0: |<\?xml|<Error>")
@@ -81,26 +105,70 @@ def arrow_schema(table: Table) -> pa.Schema:
 def open_table(lake: str, table: Table) -> DeltaTable | None:
     """Return the newest version of a table, or None if the table does not exist.
 
-    Raises: one of DELTA_ERRORS if the table cannot be read.
+    Raises: one of DELTA_ERRORS if the table cannot be read; DamagedTableError, which is one of them, if a
+    file of its log is damaged, or if the newest version is gone.
     """
     location = table_uri(lake, table)
+    _ensure_readable(location)
+    # Read first, so that a commit between the two is newer than the stored version, and not missing.
+    stored = read_newest_version(lake, table)
     try:
-        return DeltaTable(location, storage_options=storage_options(location))
+        delta = DeltaTable(location, storage_options=storage_options(location))
     except TableNotFoundError:
-        _ensure_readable(location)
+        if stored:
+            raise _describe_lost_log(stored) from None
         return None
+    except DELTA_ERRORS as error:
+        if damage := read_log_state(open_files(lake), table.path).damage:
+            raise DamagedTableError(str(damage[0])) from error
+        raise
+    ensure_newest(lake, table, delta, stored)
+    return delta
+
+
+def ensure_newest(lake: str, table: Table, delta: DeltaTable, stored: NewestVersion | None) -> None:
+    """Check that the version that has been opened lacks no commit; ``stored`` was read before it was opened.
+
+    Raises: DamagedTableError; OSError if the lake does not answer.
+    """
+    version = delta.version()
+    if stored is None or stored.table_id != str(delta.metadata().id) or stored.version < version:
+        # Nobody has stored this version yet. To delta-rs, an empty commit is whole.
+        if empty := find_empty_commit(open_files(lake), table.path):
+            raise DamagedTableError(str(empty))
+        return
+    if describe_version(delta) == stored:
+        return
+    damaged = read_log_state(open_files(lake), table.path).damaged_commits
+    if damaged:
+        raise DamagedTableError(str(damaged[0]))
+    problem = f"ends with version {version}" if version < stored.version else "has other files"
+    raise DamagedTableError(f"{LOG_FOLDER} {problem}, but version {stored.version} was written")
+
+
+def store_committed_version(lake: str, table: Table) -> None:
+    """Store the version that Spark has just committed as the newest one. Raises: one of DELTA_ERRORS."""
+    location = table_uri(lake, table)
+    store_newest_version(lake, table, DeltaTable(location, storage_options=storage_options(location)))
 
 
 def table_exists(lake: str, table: Table) -> bool:
     """Return whether the folder of a table contains a Delta log.
 
-    Raises: one of DELTA_ERRORS if the lake cannot be read.
+    Raises: one of DELTA_ERRORS if the lake cannot be read; DamagedTableError if the log is gone.
     """
     location = table_uri(lake, table)
+    _ensure_readable(location)
+    stored = read_newest_version(lake, table)
     if DeltaTable.is_deltatable(location, storage_options=storage_options(location)):
         return True
-    _ensure_readable(location)
+    if stored:
+        raise _describe_lost_log(stored)
     return False
+
+
+def _describe_lost_log(stored: NewestVersion) -> DamagedTableError:
+    return DamagedTableError(f"{LOG_FOLDER} is gone, but version {stored.version} was written")
 
 
 def _ensure_readable(location: str) -> None:
@@ -170,4 +238,5 @@ def describe_table_error(error: Exception) -> str:
         if re.search(pattern, text):
             return explanation
     summary = _DETAILS.split(text)[0].strip() or type(error).__name__
-    return summary if len(summary) <= _MAX_LENGTH else summary[: _MAX_LENGTH - 1] + "…"
+    summary = summary if len(summary) <= _MAX_LENGTH else summary[: _MAX_LENGTH - 1] + "…"
+    return f"{summary}: {_MEND}" if _DAMAGE.search(text) and _MEND not in text else summary

@@ -3,22 +3,18 @@
 Credentials and endpoints come from the environment, as for delta-rs.
 """
 
-import os
 from collections.abc import Callable
-from datetime import timedelta
 from typing import Any
 
 import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError, NotSupportedError
-from obstore.store import from_url
 
 from fleetgauge_core.lake.delta_table import describe_table_error
+from fleetgauge_core.lake.lake_files import open_store
 from fleetgauge_core.lake.shared_lease import NoConditionalWritesError, StoreUnavailableError
 
 _FOLDER = "_checkpoints/leases"
 _ERRORS = (BaseError, OSError, ValueError)
-_TIMEOUTS = {"timeout": timedelta(seconds=5), "connect_timeout": timedelta(seconds=5)}
-_RETRIES = {"max_retries": 2, "retry_timeout": timedelta(seconds=10)}
 
 
 class StoredLeaseObjects:
@@ -71,11 +67,7 @@ class StoredLeaseObjects:
 
 def open_lease_objects(lake: str) -> StoredLeaseObjects:
     """Return the objects of the lease of a lake at a URI. Raises: StoreUnavailableError."""
-    options: dict[str, Any] = {"mkdir": True}
-    if not lake.startswith("file:"):
-        allows_http = os.environ.get("AWS_ALLOW_HTTP", "").lower() == "true"
-        options = {"client_options": _TIMEOUTS | {"allow_http": allows_http}, "retry_config": _RETRIES}
-    return StoredLeaseObjects(_translate(lambda: from_url(lake, **options)))
+    return StoredLeaseObjects(_translate(lambda: open_store(lake)))
 
 
 def _name(number: int) -> str:

@@ -25,6 +25,7 @@ from fleetgauge_core.lake.delta_table import (
     table_exists,
     table_uri,
 )
+from fleetgauge_core.lake.newest_version import store_newest_version
 from fleetgauge_core.tables import Table
 from fleetgauge_core.tables.row_diff import RowOperation, apply_differences, diff_rows
 
@@ -174,7 +175,9 @@ class TableStore:
                 self._ensure_writable()
                 self._create_table()
                 return True
-            self._add_columns(DeltaTable(self._uri, storage_options=storage_options(self._uri)))
+            delta = self._open()
+            if delta is not None:
+                self._add_columns(delta)
         except DELTA_ERRORS as error:
             raise self._error("created", error) from error
         return False
@@ -211,8 +214,10 @@ class TableStore:
         self._ensure_writable()
         try:
             operation(delta)
+            delta.update_incremental()
         except DELTA_ERRORS as error:
             raise self._error(verb, error) from error
+        store_newest_version(self._lake, self._table, delta)
 
     def _select(self, delta: DeltaTable, where: Any, columns: Sequence[str]) -> pa.Table:
         dataset = delta.to_pyarrow_dataset()
@@ -243,12 +248,16 @@ class TableStore:
             delta = self._open()
             self._ensure_writable()
             try:
-                write(delta or self._create_table())
+                delta = delta or self._create_table()
+                before = delta.version()
+                write(delta)
             except CommitFailedError as error:
                 conflict = error
             except DELTA_ERRORS as error:
                 raise self._error("written", error) from error
             else:
+                if delta.version() > before:
+                    store_newest_version(self._lake, self._table, delta)
                 return
         raise self._error("written", conflict) from conflict
 
@@ -293,7 +302,7 @@ class TableStore:
         return delta
 
     def _create_table(self) -> DeltaTable:
-        return DeltaTable.create(
+        delta = DeltaTable.create(
             self._uri,
             self._schema,
             mode="ignore",
@@ -301,6 +310,8 @@ class TableStore:
             configuration=dict(_PROPERTIES),
             storage_options=storage_options(self._uri),
         )
+        store_newest_version(self._lake, self._table, delta)
+        return delta
 
     def _add_columns(self, delta: DeltaTable) -> None:
         """Add the columns that were defined after the table was created; older rows hold NULL."""
@@ -309,6 +320,7 @@ class TableStore:
         if missing:
             self._ensure_writable()
             delta.alter.add_columns(Schema.from_arrow(pa.schema(missing)).fields)
+            store_newest_version(self._lake, self._table, delta)
 
     def _ensure_writable(self) -> None:
         """Check the lease and the folders before a write: delta-rs may panic at one that it may not write."""

@@ -66,6 +66,11 @@ class Table:
         return tuple(column.name for column in self.columns)
 
     @property
+    def is_internal(self) -> bool:
+        """Whether it is a command's own progress, which is read by no other command."""
+        return self.path.startswith("_")
+
+    @property
     def compared_columns(self) -> tuple[str, ...]:
         """Names of the columns by which two rows with the same key are compared."""
         return tuple(name for name in self.column_names if name not in (*self.key, *self.volatile))

@@ -20,9 +20,11 @@ from fleetgauge_core.lake.delta_table import (
     ARROW_TYPES,
     DELTA_ERRORS,
     describe_table_error,
+    ensure_newest,
     open_table,
     table_exists,
 )
+from fleetgauge_core.lake.newest_version import read_newest_version
 from fleetgauge_core.tables import Table
 
 #: A pyarrow.compute.Expression; pyarrow has no type hints.
@@ -163,7 +165,10 @@ class TableReader:
         if self._delta is None:
             self._delta = open_table(self._lake, self.table)
         elif table_exists(self._lake, self.table):
+            opened, stored = self._delta.version(), read_newest_version(self._lake, self.table)
             self._delta.update_incremental()
+            if self._delta.version() != opened:
+                ensure_newest(self._lake, self.table, self._delta, stored)
         else:
             # The table was deleted while open: cached answers are no longer valid.
             self._forget()

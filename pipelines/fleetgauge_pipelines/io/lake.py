@@ -1,6 +1,8 @@
 """The Delta tables of a lake: Spark reads and writes the large ones, the driver process the small ones."""
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, date, datetime, time
 from pathlib import Path
 from typing import Any
@@ -10,13 +12,18 @@ from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from fleetgauge_core.lake.delta_table import open_table
+from fleetgauge_core.lake.delta_table import open_table, store_committed_version
 from fleetgauge_core.lake.lease import Lease
+from fleetgauge_core.lake.table_repair import RepairOutcome, repair_log_without_loss
 from fleetgauge_core.lake.table_snapshot import read_snapshot
 from fleetgauge_core.lake.table_store import TableStore
 from fleetgauge_core.tables import ALL_TABLES, CLUSTER_MINUTES, Table
 from fleetgauge_core.tables.row_diff import RowOperation
+from fleetgauge_pipelines.io.column_append import append_columns
+from fleetgauge_pipelines.simulation.silver import Columns
 from fleetgauge_pipelines.transforms.row_diff import diff_dataframes
+
+_log = logging.getLogger("fleetgauge.lake")
 
 #: Table property with the first day that has not expired.
 _KEPT_FROM = "fleetgauge.keptFrom"
@@ -76,7 +83,14 @@ class Lake:
         return all(created)
 
     def create(self, table: Table) -> bool:
-        """Create a table, or add its missing columns; return whether the table was missing."""
+        """Create a table, or add its missing columns; return whether the table was missing.
+
+        A damaged log is repaired first if that loses nothing.
+        """
+        self.confirm_lease()
+        repair = repair_log_without_loss(self._location, table)
+        if repair.outcome in (RepairOutcome.REPAIRED, RepairOutcome.LOST):
+            _log.warning("%s is repaired: %s", self.path(table), repair.detail)
         return self.table_store(table).create()
 
     def read(self, table: Table) -> DataFrame:
@@ -93,17 +107,17 @@ class Lake:
         if table.small:
             self.table_store(table).compact()
             return
-        self.confirm_lease()
-        optimize = self._delta_table(table).optimize()
-        (optimize if day is None else optimize.where(f"day = DATE'{day}'")).executeCompaction()
+        with self._committing(table):
+            optimize = self._delta_table(table).optimize()
+            (optimize if day is None else optimize.where(f"day = DATE'{day}'")).executeCompaction()
 
     def vacuum(self, table: Table) -> None:
         """Delete files that no version within the table's retention refers to."""
         if table.small:
             self.table_store(table).vacuum()
             return
-        self.confirm_lease()
-        self._delta_table(table).vacuum()
+        with self._committing(table):
+            self._delta_table(table).vacuum()
 
     def expire(self, table: Table, before: date) -> None:
         """Permanently delete the days before a day, which becomes the table's first day."""
@@ -112,8 +126,8 @@ class Lake:
             # Set before the rows are deleted, so that after a failure nothing is computed from incomplete
             # days.
             self._alter_table(table, f"SET TBLPROPERTIES ('{_KEPT_FROM}' = '{before}')")
-        self.confirm_lease()
-        self._delta_table(table).delete(F.col("day") < F.lit(before))
+        with self._committing(table):
+            self._delta_table(table).delete(F.col("day") < F.lit(before))
 
     def kept_from(self, table: Table) -> datetime | None:
         """Return the start of the first day that has not expired; None if no day has."""
@@ -123,8 +137,14 @@ class Lake:
 
     def append(self, table: Table, rows: DataFrame) -> None:
         """Append rows to a table; further columns of the frame are dropped."""
+        with self._committing(table):
+            rows.select(*table.column_names).write.format("delta").mode("append").save(self.path(table))
+
+    def append_columns(self, table: Table, parts: Iterable[Columns], map_key: str) -> None:
+        """Append parts of numpy columns in one commit without Spark; see column_append."""
         self.confirm_lease()
-        rows.select(*table.column_names).write.format("delta").mode("append").save(self.path(table))
+        append_columns(self.path(table), parts, map_key)
+        store_committed_version(self._location, table)
 
     def replace_rows(self, table: Table, wanted: DataFrame, stored: DataFrame) -> int:
         """Replace the ``stored`` rows of a table by the ``wanted`` ones, and return how many rows changed.
@@ -153,9 +173,16 @@ class Lake:
             self._lease.confirm()
 
     def _alter_table(self, table: Table, clause: str) -> None:
-        self.confirm_lease()
         path = self.path(table).replace("`", "``")
-        self._spark.sql(f"ALTER TABLE delta.`{path}` {clause}")
+        with self._committing(table):
+            self._spark.sql(f"ALTER TABLE delta.`{path}` {clause}")
+
+    @contextmanager
+    def _committing(self, table: Table) -> Iterator[None]:
+        """Confirm the lease before a commit of Spark, and store the table's newest version after it."""
+        self.confirm_lease()
+        yield
+        store_committed_version(self._location, table)
 
     def _delta_table(self, table: Table) -> DeltaTable:
         return DeltaTable.forPath(self._spark, self.path(table))
@@ -172,16 +199,17 @@ class Lake:
         same_row = _match_partitions(table, changes_of_stored)
         for name in table.key:
             same_row = same_row & F.col(f"t.{name}").eqNullSafe(F.col(f"s.{name}"))
-        self.confirm_lease()
-        target = self._delta_table(table).alias("t")
         values: dict[str, str | Column] = {name: F.col(f"s.{name}") for name in table.column_names}
-        (
-            target.merge(diff.alias("s"), same_row)
-            .whenMatchedDelete(F.col("s.change") == RowOperation.DELETE.value)
-            .whenMatchedUpdate(F.col("s.change") == RowOperation.UPDATE.value, set=values)
-            .whenNotMatchedInsert(F.col("s.change") == RowOperation.INSERT.value, values=values)
-            .execute()
-        )
+        with self._committing(table):
+            (
+                self._delta_table(table)
+                .alias("t")
+                .merge(diff.alias("s"), same_row)
+                .whenMatchedDelete(F.col("s.change") == RowOperation.DELETE.value)
+                .whenMatchedUpdate(F.col("s.change") == RowOperation.UPDATE.value, set=values)
+                .whenNotMatchedInsert(F.col("s.change") == RowOperation.INSERT.value, values=values)
+                .execute()
+            )
 
 
 def _match_partitions(table: Table, changes_of_stored: Sequence[Any]) -> Column:

@@ -15,7 +15,7 @@ new generation begins after the last batch whose files are whole: records that a
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -108,6 +108,14 @@ class StreamCheckpoint:
                 for topic, topic_id in generation.topic_ids.items()
             ]
         )
+
+    def begin_again(self, now: datetime) -> bool:
+        """Let the stream read all records again that its topics hold; return whether there is a stream."""
+        generation = self.read_generation()
+        if generation is None:
+            return False
+        self.save_generation(replace(generation, number=generation.number + 1, starts={}), now)
+        return True
 
     def find_last_number(self) -> int | None:
         """Return the highest generation whose batches are recorded in ops/quality; None if there is none."""

@@ -77,3 +77,25 @@ def expire(**options: Any) -> None:
     from fleetgauge_pipelines.jobs.lake_command import expire_days
 
     expire_days(**options)
+
+
+@lake.command(epilog="Example: fleetgauge lake repair --config fleet.yaml --dry-run")
+@config_option
+@lake_option
+@click.option(
+    "--accept-loss",
+    is_flag=True,
+    help="Also repair tables that then lack rows: their damaged commits or data files are set aside.",
+)
+@click.option("--dry-run", is_flag=True, help="Show what would be repaired, without changing anything.")
+@only_writer_option
+@counts_json_option
+def repair(**options: Any) -> None:
+    """Repair tables with damaged files, such as a power failure leaves.
+
+    Damaged files are renamed, never deleted. Without --accept-loss, only what loses no row is repaired. The
+    pipeline must not run meanwhile. Exits with 1 if a table stays damaged.
+    """
+    from fleetgauge_pipelines.jobs.lake_command import repair_tables
+
+    repair_tables(**options)

@@ -1,7 +1,7 @@
 """What the commands of `fleetgauge lake` do. Spark is imported only by those that change tables."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,15 +9,21 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table as TextTable
 
 from fleetgauge_core.fleet import Fleet, load_fleet
-from fleetgauge_core.lake.delta_table import DELTA_ERRORS, describe_table_error
+from fleetgauge_core.lake.delta_table import DELTA_ERRORS, describe_table_error, ensure_usable_path
 from fleetgauge_core.lake.expiry import RetentionPeriods, first_retained_days
+from fleetgauge_core.lake.lease import hold_lease
+from fleetgauge_core.lake.table_repair import RepairOutcome, repair_table
 from fleetgauge_core.lake.table_snapshot import TableSnapshot, read_snapshot
 from fleetgauge_core.runtime.cli import InputError, print_json
 from fleetgauge_core.runtime.console import console, print_table
 from fleetgauge_core.runtime.supervision import request_shutdown_on_error, supervise_process
 from fleetgauge_core.slo.retention import last_closed_day
-from fleetgauge_core.tables import ALL_TABLES, PIPELINE_TABLES, Table
-from fleetgauge_pipelines.jobs.lake_session import SHUTDOWN_DEADLINE_S, open_lake_for_writing
+from fleetgauge_core.tables import ALL_TABLES, PIPELINE_TABLES, Table, TableOwner
+from fleetgauge_pipelines.jobs.lake_session import (
+    SHUTDOWN_DEADLINE_S,
+    open_lake_for_reading,
+    open_lake_for_writing,
+)
 from fleetgauge_pipelines.jobs.progress import ReportProgress, show_progress
 from fleetgauge_pipelines.jobs.settings import make_week_calendar
 
@@ -92,6 +98,46 @@ def expire_days(
         for table, snapshot in expired.items()
     ]
     _print_lines(lines, as_json)
+
+
+def repair_tables(
+    config: Path, location: str | None, accept_loss: bool, dry_run: bool, only_writer: bool, as_json: bool
+) -> None:
+    """Repair damaged tables, and exit with 1 if one stays damaged."""
+    where = location or load_fleet(config).lake
+    ensure_usable_path(where)
+    lease = hold_lease(where, "fleetgauge lake repair", console.print, is_only_writer=only_writer)
+    try:
+        with nullcontext() if dry_run else lease:
+            repairs = [
+                repair_table(where, table, accepts_loss=accept_loss, dry_run=dry_run) for table in ALL_TABLES
+            ]
+            lost = {repair.table.owner for repair in repairs if repair.outcome is RepairOutcome.LOST}
+            if TableOwner.PIPELINE in lost and not dry_run:
+                _read_topics_again(where)
+    except DELTA_ERRORS as error:
+        raise InputError(f"{where}: {describe_table_error(error)}") from error
+    _print_lines(
+        [
+            {"table": repair.table.path, "outcome": repair.outcome.value, "detail": repair.detail}
+            for repair in repairs
+        ],
+        as_json,
+    )
+    if any(repair.outcome is RepairOutcome.DAMAGED for repair in repairs):
+        raise SystemExit(1)
+
+
+def _read_topics_again(where: str) -> None:
+    """Let the stream compute the lost rows from the records that its topics still hold."""
+    with open_lake_for_reading(where) as (spark, lake):
+        from fleetgauge_pipelines.io.stream_checkpoint import StreamCheckpoint
+
+        if StreamCheckpoint(spark, lake).begin_again(datetime.now(UTC)):
+            console.print(
+                "`fleetgauge stream` will read all records again that its topics hold, which brings back "
+                "their rows; `fleetgauge backfill` does the same for records in files"
+            )
 
 
 def _retention(samples_days: int, minutes_days: int) -> RetentionPeriods:

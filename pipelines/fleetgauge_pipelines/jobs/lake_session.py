@@ -47,10 +47,12 @@ def open_lake_for_writing(
 def open_lake_for_reading(location: str) -> Iterator[tuple["SparkSession", "Lake"]]:
     """Yield a Spark session and the lake without its lease: another process may write to it meanwhile.
 
-    Raises: SetupError when Java or the jars are missing; LakePathError when no lake can be in this folder.
+    Raises: SetupError when Java or the jars are missing; LakePathError when no lake can be in this folder;
+    DamagedFileError in place of an error of the block about a damaged file of the lake.
     """
     # Before Spark, which takes seconds to start.
     ensure_usable_path(location)
+    from fleetgauge_pipelines.io.damaged_files import naming_damaged_files
     from fleetgauge_pipelines.io.lake import Lake
     from fleetgauge_pipelines.io.session import open_session
 
@@ -59,6 +61,7 @@ def open_lake_for_reading(location: str) -> Iterator[tuple["SparkSession", "Lake
     # PySpark's own handler would abort whichever call to the JVM is in progress.
     signal.signal(signal.SIGINT, sigint_handler)
     try:
-        yield spark, Lake(spark, location)
+        with naming_damaged_files():
+            yield spark, Lake(spark, location)
     finally:
         spark.stop()

@@ -17,7 +17,6 @@ from fleetgauge_core.tables import (
     FLEET_WEEKS,
     HEALTH_EVENTS,
 )
-from fleetgauge_pipelines.io.column_append import append_columns
 from fleetgauge_pipelines.io.lake import Lake
 from fleetgauge_pipelines.jobs.batch import Pipeline
 from fleetgauge_pipelines.jobs.progress import ReportProgress
@@ -65,7 +64,6 @@ def simulate_lake(
 
 
 def _write_minutes(lake: Lake, fleet: Fleet, simulated: SimulatedFleet, advance: ReportProgress) -> None:
-    path = lake.path(CLUSTER_MINUTES)
     intervals = [
         find_cause_intervals(list(simulated.incidents(cluster))) for cluster in range(simulated.clusters)
     ]
@@ -82,7 +80,7 @@ def _write_minutes(lake: Lake, fleet: Fleet, simulated: SimulatedFleet, advance:
         advance("weeks of minutes", week, simulated.weeks)
         for first in range(0, simulated.clusters, _CLUSTERS_PER_APPEND):
             clusters = range(first, min(first + _CLUSTERS_PER_APPEND, simulated.clusters))
-            append_columns(path, (columns(cluster, week) for cluster in clusters), FAILURE)
+            lake.append_columns(CLUSTER_MINUTES, (columns(cluster, week) for cluster in clusters), FAILURE)
     advance("weeks of minutes", simulated.weeks, simulated.weeks)
 
 
@@ -90,7 +88,7 @@ def _write_broker_minutes(lake: Lake, simulated: SimulatedFleet, advance: Report
     days = _group_hours_by_day(simulated)
     for number, hours in enumerate(days):
         advance("days of broker-minutes", number, len(days))
-        append_columns(lake.path(BROKER_MINUTES), _iterate_broker_minutes(simulated, hours), FAILURE)
+        lake.append_columns(BROKER_MINUTES, _iterate_broker_minutes(simulated, hours), FAILURE)
     advance("days of broker-minutes", len(days), len(days))
 
 

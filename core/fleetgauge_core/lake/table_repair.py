@@ -1,0 +1,180 @@
+"""Repair of a lake's tables: without loss before a writer begins, with loss when an operator accepts it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from deltalake import DeltaTable
+
+from fleetgauge_core.lake.checksum_files import checksum_file, find_mismatches
+from fleetgauge_core.lake.delta_table import (
+    DELTA_ERRORS,
+    DamagedTableError,
+    describe_table_error,
+    open_table,
+    storage_options,
+    table_uri,
+)
+from fleetgauge_core.lake.lake_files import LakeFiles, open_files
+from fleetgauge_core.lake.log_damage import LOG_FOLDER, is_log_file, read_log_state
+from fleetgauge_core.lake.log_repair import apply_repair, find_repair, set_aside
+from fleetgauge_core.lake.newest_version import (
+    forget_newest_version,
+    read_newest_version,
+    store_newest_version,
+)
+from fleetgauge_core.tables import Table
+
+_MISSING = "is missing"
+_MISMATCH = "does not match its checksum file"
+
+
+class RepairOutcome(StrEnum):
+    """What became of a table."""
+
+    WHOLE = "whole"
+    """Nothing is damaged."""
+    REPAIRED = "repaired"
+    """The damaged files were not needed: no row is lost."""
+    LOST = "lost"
+    """The table can be read without the lost commits or data files."""
+    DAMAGED = "damaged"
+    """It can be repaired only with loss, which was not accepted, or not at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableRepair:
+    """What a table's repair did or would do; ``detail`` is a sentence, empty for a whole table."""
+
+    table: Table
+    outcome: RepairOutcome
+    detail: str = ""
+
+
+def repair_table(lake: str, table: Table, *, accepts_loss: bool, dry_run: bool = False) -> TableRepair:
+    """Repair a table: its log, its checksum files, and if a loss is accepted, its data files.
+
+    Raises: one of DELTA_ERRORS if the lake does not answer.
+    """
+    try:
+        delta = open_table(lake, table)
+    except DamagedTableError as error:
+        return _repair_log(lake, table, error.problem, accepts_loss, dry_run)
+    if delta is None:
+        return TableRepair(table, RepairOutcome.WHOLE)
+    try:
+        delta.to_pyarrow_dataset()
+    except (*DELTA_ERRORS, ValueError) as error:
+        return _repair_log(lake, table, describe_table_error(error), accepts_loss, dry_run)
+    data = _repair_data(lake, table, delta, accepts_loss, dry_run)
+    return _repair_checksum_files(lake, table, dry_run) if data.outcome is RepairOutcome.WHOLE else data
+
+
+def repair_log_without_loss(lake: str, table: Table) -> TableRepair:
+    """Repair a table's log if that loses nothing; internal tables may lose progress.
+
+    Raises: one of DELTA_ERRORS if the lake does not answer.
+    """
+    try:
+        open_table(lake, table)
+    except DamagedTableError as error:
+        return _repair_log(lake, table, error.problem, table.is_internal, dry_run=False)
+    return _repair_checksum_files(lake, table, dry_run=False)
+
+
+def _repair_checksum_files(lake: str, table: Table, dry_run: bool) -> TableRepair:
+    """Set aside the checksum files that a log does not match, although it is as it was written."""
+    files, folder = open_files(lake), f"{table.path}/{LOG_FOLDER}"
+    log_files = [name for name in files.list_sizes(folder) if is_log_file(name)]
+    mismatches = find_mismatches(files, [f"{folder}/{name}" for name in log_files])
+    if not mismatches:
+        return TableRepair(table, RepairOutcome.WHOLE)
+    if not dry_run:
+        for path in mismatches:
+            set_aside(files, checksum_file(path))
+    names = ", ".join(checksum_file(path).rpartition("/")[2] for path in mismatches)
+    return TableRepair(
+        table, RepairOutcome.REPAIRED, f"the log is whole without {names}, which differ from it"
+    )
+
+
+def _repair_log(lake: str, table: Table, problem: str, accepts_loss: bool, dry_run: bool) -> TableRepair:
+    files = open_files(lake)
+    repair = find_repair(files, table.path, read_newest_version(lake, table))
+    if repair is None:
+        if read_log_state(files, table.path).newest >= 0:
+            return TableRepair(table, RepairOutcome.DAMAGED, f"{problem}; restore the table from a backup")
+        if not accepts_loss:
+            return TableRepair(table, RepairOutcome.DAMAGED, f"{problem}; its rows are lost")
+        if not dry_run:
+            forget_newest_version(files, table)
+        return TableRepair(table, RepairOutcome.LOST, f"{problem}; the table begins again without rows")
+    without = f"without {', '.join(sorted(repair.set_aside))}" if repair.set_aside else "as it is"
+    detail = f"{problem}; version {repair.version.version} is read {without}"
+    if repair.loses_rows and not accepts_loss:
+        return TableRepair(table, RepairOutcome.DAMAGED, f"{detail}, and later changes are lost")
+    if not dry_run:
+        apply_repair(files, table.path, repair)
+        _accept(lake, table, files)
+    return TableRepair(table, RepairOutcome.LOST if repair.loses_rows else RepairOutcome.REPAIRED, detail)
+
+
+def _repair_data(
+    lake: str, table: Table, delta: DeltaTable, accepts_loss: bool, dry_run: bool
+) -> TableRepair:
+    """Drop data files that cannot be read, and the checksum files that others do not match."""
+    files = open_files(lake)
+    damaged = _find_damaged_data(files, table, delta)
+    if not damaged:
+        return TableRepair(table, RepairOutcome.WHOLE)
+    detail = " ".join(next(iter(damaged.items())))
+    detail += f", and so do {len(damaged) - 1} more files" if len(damaged) > 1 else ""
+    if not accepts_loss:
+        return TableRepair(table, RepairOutcome.DAMAGED, f"{detail}; their rows are lost")
+    if not dry_run:
+        for name, problem in damaged.items():
+            path = f"{table.path}/{name}"
+            if problem == _MISMATCH:
+                set_aside(files, checksum_file(path))
+            if problem != _MISSING and not _can_be_read(files, path):
+                set_aside(files, path)
+        delta.repair()
+        _accept(lake, table, files)
+    return TableRepair(table, RepairOutcome.LOST, f"{detail}; their rows are lost or changed")
+
+
+def _find_damaged_data(files: LakeFiles, table: Table, delta: DeltaTable) -> Mapping[str, str]:
+    """Return what is wrong with data files by their path within the table."""
+    actions = pa.table(delta.get_add_actions(flatten=True)).select(["path", "size_bytes"]).to_pylist()
+    folders = {str(action["path"]).rpartition("/")[0] for action in actions}
+    present: dict[str, int] = {}
+    for folder in folders:
+        prefix = f"{folder}/" if folder else ""
+        sizes = files.list_sizes(f"{table.path}/{folder}".rstrip("/"))
+        present |= {f"{prefix}{name}": size for name, size in sizes.items()}
+    problems = {}
+    for name, size in ((action["path"], action["size_bytes"]) for action in actions):
+        if name not in present:
+            problems[name] = _MISSING
+        elif present[name] != size:
+            problems[name] = f"has {present[name]} bytes instead of {size}"
+        elif checksum_file(name) in present and find_mismatches(files, [f"{table.path}/{name}"]):
+            problems[name] = _MISMATCH
+    return problems
+
+
+def _can_be_read(files: LakeFiles, path: str) -> bool:
+    try:
+        pq.read_table(pa.BufferReader(files.read(path) or b""))
+    except (pa.ArrowException, OSError):
+        return False
+    return True
+
+
+def _accept(lake: str, table: Table, files: LakeFiles) -> None:
+    """Let what can be read now count as the newest version."""
+    forget_newest_version(files, table)
+    location = table_uri(lake, table)
+    store_newest_version(lake, table, DeltaTable(location, storage_options=storage_options(location)))
