@@ -113,6 +113,10 @@ DEFINITIONS = {
         "Records that were rejected, by reason. No record is discarded: each is kept as received in the "
         "table ops/quarantine."
     ),
+    "losses": (
+        "Records that expired, or whose topic was deleted, before the pipeline could read them. Minutes that "
+        "nobody else measured lower the coverage of their cluster."
+    ),
     "lateness": (
         "Time from the end of a minute until its record was written to bronze, over the last hour of data. "
         "A late record updates its minute and an open week; a closed week gets a new revision."

@@ -58,7 +58,7 @@ def write(root: Path, now: datetime) -> LakeTimes:
     put(root, tables.FLEET_WEEKS, [row for back in range(6) for row in _fleet_weeks(week, back, weeks)])
     put(root, tables.HEALTH_EVENTS, _health_events(times))
     put(root, tables.BURN_CAUSES, [row for back in range(6) for row in _causes(week, back)])
-    put(root, tables.QUALITY, _checks(now))
+    put(root, tables.QUALITY, [*_checks(now), lost_records(now - timedelta(hours=5), "expired", 1200)])
     put(root, tables.QUARANTINE, _quarantined_records(now))
     return times
 
@@ -271,6 +271,20 @@ def _checks(now: datetime) -> Iterable[dict[str, Any]]:
                 "success": holds,
                 "observed": "" if holds else "3 of 1,080 rows",
             }
+
+
+def lost_records(at: datetime, name: str, records: int, **observed: Any) -> dict[str, Any]:
+    """Return the check of ops/quality that says what the stream has lost."""
+    text = {"text": f"topic probe-minutes was {name}", "change": name, "records": records, "exact": True}
+    return {
+        "check_id": name,
+        "at": at,
+        "batch": "stream/7/topics",
+        "suite": "topics",
+        "expectation": "every_record_is_read(probe-minutes)",
+        "success": False,
+        "observed": json.dumps(text | observed),
+    }
 
 
 def _quarantined_records(now: datetime) -> Iterable[dict[str, Any]]:

@@ -103,7 +103,7 @@ def test_data_quality_shows_checks_and_quarantined_records(live: Live, open_page
     page.get_by_role("link", name="Data quality").click()
     expect(page).to_have_url(f"{site.url}{href(QualityView())}")
     expect(page.locator("#quality-gates tbody tr").first).to_contain_text("▲ fails")
-    expect(page.locator("#quality-cards")).to_contain_text("1 of 2")
+    expect(page.locator("#quality-cards")).to_contain_text("2 of 3")
     expect(page.locator("#quality-refused .barlayer .trace").first).to_be_visible()
 
 

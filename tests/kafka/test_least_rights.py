@@ -128,6 +128,7 @@ def test_a_permission_that_is_taken_away_is_no_outage_and_measuring_goes_on_when
 
 
 @pytest.mark.thorough
+@pytest.mark.timeout(1800)
 def test_an_agent_survives_the_loss_of_each_permission(strict: LocalFleet, tmp_path: Path) -> None:
     telemetry, agent, started_at = load_telemetry(strict), run_agent(strict, tmp_path), datetime.now(UTC)
     with agent.running():

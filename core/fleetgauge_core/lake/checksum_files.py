@@ -29,11 +29,12 @@ def find_mismatches(files: LakeFiles, paths: Iterable[str]) -> list[str]:
 def _matches(files: LakeFiles, path: str) -> bool:
     checksums = files.read(checksum_file(path))
     content = files.read(path)
-    if checksums is None or content is None or len(checksums) < _HEADER.size:
-        # Hadoop does not check a file whose checksum file has no header.
+    if checksums is None or content is None:
         return True
+    if len(checksums) < _HEADER.size:
+        return False
     magic, chunk = _HEADER.unpack_from(checksums)
     if magic != _MAGIC or chunk <= 0:
-        return True
+        return False
     sums = [zlib.crc32(content[start : start + chunk]) for start in range(0, len(content), chunk)]
     return checksums[_HEADER.size :] == struct.pack(f">{len(sums)}I", *sums)

@@ -1,4 +1,4 @@
-"""The page of data quality: quarantined and late records, pipeline checks, and revised weeks."""
+"""The page of data quality: quarantined, lost and late records, pipeline checks, and revised weeks."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -27,9 +27,12 @@ from fleetgauge_dashboards.views.data_quality import (
     RevisedClusterWeek,
     summarize_data_quality,
 )
+from fleetgauge_dashboards.views.record_losses import RecordLoss, format_lost_records
 
 #: Revisions listed, newest first.
 MAX_REVISIONS = 50
+#: Losses listed, newest first.
+MAX_LOSSES = 50
 
 
 def build_body() -> list[Component]:
@@ -53,6 +56,12 @@ def build_body() -> list[Component]:
                     tools=tools("quality", "gates"),
                 ),
                 panel(
+                    f"Records lost, {days}",
+                    "losses",
+                    html.Div(id="quality-losses"),
+                    tools=tools("quality", "losses"),
+                ),
+                panel(
                     "Closed weeks that were revised",
                     "revisions",
                     html.Div(id="quality-revised"),
@@ -72,6 +81,7 @@ def fill(view: QualityView, context: PageContext, theme: Theme) -> Slots:
         "quality-cards.children": [key_figure_card(figure) for figure in quality.key_figures],
         "quality-refused.figure": plot_quarantined_records(quality.quarantined, theme),
         "quality-gates.children": _gates_table(quality.gates, times),
+        "quality-losses.children": _losses_table(quality.losses, times),
         "quality-revised.children": _revisions_table(quality.revised, view, times),
     }
 
@@ -102,6 +112,24 @@ def _gates_table(gates: Sequence[GateSummary], times: TimeFormat) -> Component:
     return table(
         "Pipeline checks", ("State", "Suite", "Expectation", "Failed", "Last checked", "Observed"), rows
     )
+
+
+def _losses_table(losses: Sequence[RecordLoss], times: TimeFormat) -> Component:
+    if not losses:
+        return html.P("No record was lost: the pipeline read all that its topics held.", className="fg-note")
+    rows = [
+        (
+            times.format_instant(loss.at),
+            format_lost_records([loss]),
+            NO_VALUE if loss.missing_minutes is None else f"{loss.missing_minutes:,}",
+            loss.detail,
+        )
+        for loss in losses[:MAX_LOSSES]
+    ]
+    more = len(losses) - MAX_LOSSES
+    rest = html.P(f"and {more:,} older losses", className="fg-note") if more > 0 else None
+    columns = ("Noticed", "Records", "Minutes missing in the lake", "What happened")
+    return html.Div([table("Lost records", columns, rows), rest])
 
 
 def _revisions_table(
@@ -140,6 +168,10 @@ def _read_quarantine_rows(_view: QualityView, context: PageContext) -> TableRows
     return TableRows(("day", "reason", "records"), rows)
 
 
+def _read_loss_rows(_view: QualityView, context: PageContext) -> TableRows:
+    return TableRows(RecordLoss.__slots__, [asdict(loss) for loss in _assess_quality(context).losses])
+
+
 def _read_revision_rows(_view: QualityView, context: PageContext) -> TableRows:
     return TableRows(
         RevisedClusterWeek.__slots__, [asdict(week) for week in _assess_quality(context).revised]
@@ -154,6 +186,7 @@ PAGE = Page(
         "quality-cards.children",
         "quality-refused.figure",
         "quality-gates.children",
+        "quality-losses.children",
         "quality-revised.children",
     ),
     build_body=build_body,
@@ -161,6 +194,7 @@ PAGE = Page(
     parts=(
         PagePart("refused", "Quarantined records", _read_quarantine_rows),
         PagePart("gates", "Pipeline checks", _read_gate_rows),
+        PagePart("losses", "Records lost", _read_loss_rows),
         PagePart("revised", "Closed weeks that were revised", _read_revision_rows),
     ),
 )

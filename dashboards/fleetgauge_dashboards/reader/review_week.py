@@ -67,6 +67,7 @@ class ReviewRows:
     stored_minutes: Mapping[str, StoredMinutes]
     quarantined: Mapping[str, int]
     failed_checks: Sequence[str]
+    losses: Sequence[Row]
     revised: Sequence[Row]
     recovery_weeks: Sequence[Row] = ()
     drills: Sequence[Row] = ()
@@ -94,6 +95,7 @@ class ReviewReader:
             failed_checks=[
                 check.expectation for check in self._lake.failed_week_checks() if check.week == week.week
             ],
+            losses=self._rows(tables.QUALITY, (column("suite") == "topics") & _in_week("at", week)),
             revised=self._revised(week),
             recovery_weeks=self._rows(tables.RECOVERY_WEEKS, column("week") == week.week),
             drills=self._rows(tables.DRILLS, _in_week("at", week)),

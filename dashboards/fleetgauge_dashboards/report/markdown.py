@@ -32,6 +32,7 @@ from fleetgauge_dashboards.views.alert_week import AlertWeek
 from fleetgauge_dashboards.views.causes import BurnCause
 from fleetgauge_dashboards.views.fleet import CLUSTERS_FOR_A_P99, describe_revision, format_metric
 from fleetgauge_dashboards.views.incidents import DurationSummary, WeekIncident
+from fleetgauge_dashboards.views.record_losses import format_lost_records
 from fleetgauge_dashboards.views.review import ClusterQuantiles, Review, ReviewHeadline
 from fleetgauge_dashboards.views.week_changes import ClusterBudgets, LatencyMover
 
@@ -246,6 +247,10 @@ class _ReviewWriter:
             blocks += ["Quarantined records:", format_table(("Reason", "Records >"), rows)]
         else:
             blocks.append("No record was quarantined.")
+        losses = self._review.losses
+        if losses:
+            details = _join_limited((escape(loss.detail) for loss in losses), len(losses))
+            blocks.append(f"Records lost before they were read: {format_lost_records(losses)}: {details}.")
         return blocks
 
     def render_revisions(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""Summarize how far the numbers can be trusted: checks, quarantine, ingestion delay, and late revisions."""
+"""Summarize how far the numbers can be trusted: checks, quarantine, losses, delay and late revisions."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -12,6 +12,12 @@ from fleetgauge_dashboards.links import MINUTE
 from fleetgauge_dashboards.reader.data_quality import QualityRows
 from fleetgauge_dashboards.units import NO_VALUE, format_count, format_duration
 from fleetgauge_dashboards.views.cluster import KeyFigure
+from fleetgauge_dashboards.views.record_losses import (
+    SUITE,
+    RecordLoss,
+    format_lost_records,
+    parse_losses,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +65,7 @@ class DataQuality:
     gates: tuple[GateSummary, ...]
     quarantined: QuarantinedRecords
     revised: tuple[RevisedClusterWeek, ...]
+    losses: tuple[RecordLoss, ...]
 
 
 def summarize_data_quality(rows: QualityRows, now: datetime, days: int) -> DataQuality:
@@ -66,20 +73,21 @@ def summarize_data_quality(rows: QualityRows, now: datetime, days: int) -> DataQ
 
     Failing checks and the newest revisions come first.
     """
-    gates, quarantined, revised = (
+    gates, quarantined, revised, losses = (
         _gates(rows.checks),
         _quarantined(rows.quarantined, now, days),
         _revised(rows.revised),
+        parse_losses(rows.checks.to_pylist()),
     )
-    return DataQuality(
-        _key_figures(gates, quarantined, revised, rows.arrived, days), gates, quarantined, revised
-    )
+    figures = _key_figures(gates, quarantined, revised, losses, rows.arrived, days)
+    return DataQuality(figures, gates, quarantined, revised, losses)
 
 
 def _key_figures(
     gates: Sequence[GateSummary],
     quarantined: QuarantinedRecords,
     revised: Sequence[RevisedClusterWeek],
+    losses: Sequence[RecordLoss],
     arrived: pa.Table,
     days: int,
 ) -> tuple[KeyFigure, ...]:
@@ -100,6 +108,13 @@ def _key_figures(
             None,
             (f"in {days} days; ops/quarantine holds each with its reason",),
             "quarantine",
+        ),
+        KeyFigure(
+            "Records lost",
+            format_lost_records(losses),
+            None,
+            (f"in {days} days, before the pipeline could read them",),
+            "losses",
         ),
         KeyFigure(
             "Ingestion delay, p99",
@@ -147,7 +162,7 @@ def _gate(suite: str, expectation: str, rows: Sequence[dict[str, object]]) -> Ga
         sum(1 for row in rows if not row["success"]),
         at.astimezone(UTC),
         bool(last["success"]),
-        str(last["observed"] or ""),
+        parse_losses([last])[0].detail if suite == SUITE else str(last["observed"] or ""),
     )
 
 

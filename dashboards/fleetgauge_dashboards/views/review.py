@@ -30,6 +30,7 @@ from fleetgauge_dashboards.views.incidents import (
     list_incidents,
     summarize_durations,
 )
+from fleetgauge_dashboards.views.record_losses import RecordLoss, parse_losses
 from fleetgauge_dashboards.views.recovery_weeks import RecoveryWeek, build_recovery_week
 from fleetgauge_dashboards.views.samples import available_minutes
 from fleetgauge_dashboards.views.week_changes import (
@@ -124,6 +125,7 @@ class Review:
     excluded: tuple[ExcludedCluster, ...]
     quarantined: tuple[tuple[str, int], ...]
     broken: tuple[str, ...]
+    losses: tuple[RecordLoss, ...]
     revised: tuple[LateRevision, ...]
     recovery: RecoveryWeek | None
     drills: tuple[DrilledGroup, ...]
@@ -180,6 +182,7 @@ def build_review(week: WeekSpan, rows: ReviewRows) -> Review:
         excluded=_excluded(rows_now),
         quarantined=tuple(sorted(rows.quarantined.items(), key=lambda reason: (-reason[1], reason[0]))),
         broken=tuple(rows.failed_checks),
+        losses=parse_losses(rows.losses),
         revised=_revised(rows.revised),
         recovery=build_recovery_week(rows.recovery_weeks, week.week),
         drills=parse_drilled_groups(rows.drills)[::-1],

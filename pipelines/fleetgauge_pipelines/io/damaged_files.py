@@ -10,12 +10,12 @@ from pyspark.errors import PySparkException
 from fleetgauge_core.errors import OperationalError
 
 #: What Hadoop, Delta and Parquet say of a file that is cut, empty, gone or changed.
+_FILE = r"(?:file:(?://)?)?(\S+?)"
 _PATTERNS = (
-    r"Checksum error: (?:file:)?(\S+) at \d+",
-    r"(?:file:)?(\S+\.parquet) is not a Parquet file",
-    r"Cannot read file:? ?(?:file:)?(\S+\.parquet)",
-    r"FAILED_READ_FILE\.\w+\] \D+?(?:file:)?(/\S+?)\.? ",
-    r"File (?:file:)?(\S+\.parquet) does not exist",
+    rf"Checksum error: {_FILE} at \d+",
+    rf"{_FILE} is not a Parquet file",
+    rf"FAILED_READ_FILE\.\w+\] [^\n]*? file {_FILE}\.?\s",
+    rf"File {_FILE} does not exist",
 )
 
 

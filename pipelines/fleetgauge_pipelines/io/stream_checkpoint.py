@@ -17,6 +17,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from py4j.protocol import Py4JJavaError
@@ -135,6 +136,10 @@ class StreamCheckpoint:
         newest = max(begun, default=-1)
         if complete and max(complete) > newest:
             return f"{location}/offsets has no file {max(complete)}, of a complete batch"
+        for folder in ("offsets", "commits"):
+            # Spark could not write the file again: its checksum file is in the way.
+            if lost := self._list_lost_batches(f"{location}/{folder}"):
+                return f"{location}/{folder}/{max(lost)} is missing"
         needed = [
             ("metadata", 1, False),
             ("sources/0/0", 2, False),
@@ -206,11 +211,21 @@ class StreamCheckpoint:
             stream.close()
 
     def _list_batches(self, folder: str) -> list[int]:
+        return [int(name) for name in self._list_names(folder) if name.isdecimal()]
+
+    def _list_lost_batches(self, folder: str) -> list[int]:
+        """Return the batches of which a local folder has the checksum file alone."""
+        # Hadoop does not list checksum files.
+        path = Path(folder.removeprefix("file://"))
+        names = {entry.name for entry in path.iterdir()} if path.is_dir() else set()
+        checksums = (name.removeprefix(".").removesuffix(".crc") for name in names if name.endswith(".crc"))
+        return [int(name) for name in checksums if name.isdecimal() and name not in names]
+
+    def _list_names(self, folder: str) -> list[str]:
         files, java_path = self._open(folder)
         if not files.exists(java_path):
             return []
-        names = [status.getPath().getName() for status in files.listStatus(java_path)]
-        return [int(name) for name in names if name.isdecimal()]
+        return [status.getPath().getName() for status in files.listStatus(java_path)]
 
     def _open(self, path: str) -> tuple[Any, Any]:
         """Return the file system of a path, which may be an object store, and the path for it."""

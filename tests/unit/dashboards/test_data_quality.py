@@ -5,12 +5,15 @@ from pathlib import Path
 
 import pytest
 
+from fleetgauge_core.lake.table_store import TableStore
+from fleetgauge_core.tables import QUALITY
 from fleetgauge_dashboards.links import QualityView
 from fleetgauge_dashboards.pages import quality
 from fleetgauge_dashboards.reader import LakeReader
 from fleetgauge_dashboards.reader.data_quality import LOOK_BACK, QualityReader
 from fleetgauge_dashboards.views.data_quality import DataQuality, summarize_data_quality
-from tests.browser.lake import ORDERS
+from fleetgauge_dashboards.views.record_losses import SUITE
+from tests.browser.lake import ORDERS, lost_records, put
 from tests.unit.dashboards.served import NOW, LakeFixture, open_lake, visible_text
 
 
@@ -24,7 +27,7 @@ def _summarize(lake: LakeFixture) -> DataQuality:
 
 
 def test_a_failing_check_comes_first(lake: LakeFixture) -> None:
-    failing, passing = _summarize(lake).gates
+    failing, passing = (gate for gate in _summarize(lake).gates if gate.suite == "silver")
     assert (failing.expectation, failing.holds, failing.failed, failing.checks) == (
         "latency is positive",
         False,
@@ -65,7 +68,7 @@ def test_an_empty_lake_has_no_checks_records_or_revisions(tmp_path: Path) -> Non
     )
     assert data_quality.gates == data_quality.revised == ()
     assert data_quality.quarantined.total == 0
-    assert [number.value for number in data_quality.key_figures] == ["–", "0", "–", "0"]
+    assert [number.value for number in data_quality.key_figures] == ["–", "0", "0", "–", "0"]
 
 
 def test_the_page_shows_checks_revisions_and_quarantine(lake: LakeFixture) -> None:
@@ -73,3 +76,28 @@ def test_the_page_shows_checks_revisions_and_quarantine(lake: LakeFixture) -> No
     assert "▲ fails silver latency is positive 1 of 10" in visible_text(filled["quality-gates.children"])
     assert "orders-eu Mon 16 Feb 2026 2 late records" in visible_text(filled["quality-revised.children"])
     assert {bar.name for bar in filled["quality-refused.figure"].data} == {"not_decodable", "too_old"}
+
+
+def test_lost_records_are_counted_and_listed(lake: LakeFixture) -> None:
+    recreated = lost_records(NOW - timedelta(hours=1), "recreated", 34, exact=False, sequences_missing=40)
+    put(Path(lake.context.lake.root), QUALITY, [recreated])
+    data_quality = _summarize(lake)
+    assert [(loss.records, loss.is_exact, loss.missing_minutes) for loss in data_quality.losses] == [
+        (34, False, 40),
+        (1200, True, None),
+    ]
+    (figure,) = (figure for figure in data_quality.key_figures if figure.definition == "losses")
+    assert figure.value == "at least 1,234"
+    (gate,) = (gate for gate in data_quality.gates if gate.suite == SUITE)
+    assert (gate.failed, gate.observed) == (2, "topic probe-minutes was recreated")
+    text = visible_text(lake.fill(quality.PAGE, QualityView())["quality-losses.children"])
+    assert "at least 34 40 topic probe-minutes was recreated" in text
+    assert "1,200 – topic probe-minutes was expired" in text
+
+
+def test_a_lake_that_lost_nothing_says_so(tmp_path: Path) -> None:
+    lake = open_lake(tmp_path)
+    checks = TableStore(str(tmp_path), QUALITY)
+    checks.replace([], checks.rows(), {"suite": [SUITE, "silver"]})
+    text = visible_text(lake.fill(quality.PAGE, QualityView())["quality-losses.children"])
+    assert text.startswith("No record was lost")

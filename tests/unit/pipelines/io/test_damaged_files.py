@@ -1,0 +1,19 @@
+"""Which file an error of Spark is about."""
+
+import pytest
+
+from fleetgauge_pipelines.io.damaged_files import find_damaged_file
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("ChecksumException: Checksum error: file:/lake/t/3.json at 1024 exp: 13", "/lake/t/3.json"),
+        ("[FAILED_READ_FILE.NO_HINT] Error while reading file file:///t/a.parquet.  S", "/t/a.parquet"),
+        ("RuntimeException: file:/lake/t/a.parquet is not a Parquet file. Expected", "/lake/t/a.parquet"),
+        ("FileNotFoundException: File s3a://b/t/a.parquet does not exist", "s3a://b/t/a.parquet"),
+        ("KafkaException: Timed out", None),
+    ],
+)
+def test_the_file_is_found_in_the_error(text: str, name: str | None) -> None:
+    assert find_damaged_file(text) == name
