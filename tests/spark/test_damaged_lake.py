@@ -8,13 +8,14 @@ import sys
 from collections.abc import Iterator
 from fnmatch import fnmatch
 from pathlib import Path
-from shutil import copytree
+from shutil import copytree, disk_usage
 from typing import Any
 
 import pytest
 import yaml
 from pyspark.sql import SparkSession
 
+from fleetgauge_core.errors import OperationalError
 from fleetgauge_core.lake.log_damage import LOG_FOLDER
 from fleetgauge_core.lake.table_store import TableStoreError
 from fleetgauge_core.tables import (
@@ -30,7 +31,7 @@ from fleetgauge_core.tables import (
 )
 from fleetgauge_local.fleet import LocalFleet
 from fleetgauge_local.layout import ClusterSpec
-from fleetgauge_pipelines.io.damaged_files import DamagedFileError, naming_damaged_files
+from fleetgauge_pipelines.io.lake_errors import LakeFileError, explaining_lake_errors
 from tests.damage import Damage, cut, empty, flip_bit, remove
 from tests.spark.lakes import content, delta
 from tests.spark.streams import Stream
@@ -213,11 +214,36 @@ def test_a_damaged_data_file_is_named_or_does_not_matter(
     for file in (stream.folder / CLUSTER_MINUTES.path).rglob(f"day=*/{pattern}"):
         damage(file)
     try:
-        with naming_damaged_files():
+        with explaining_lake_errors():
             go_on(stream)
-    except DamagedFileError as error:
+    except LakeFileError as error:
         message = str(error)
         assert re.fullmatch(r"\S+/silver/cluster_minutes/day=\S+\.parquet is damaged or gone: .*", message)
         repair(stream)
         repair(stream, "--accept-loss")
         go_on(stream)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of 8 MB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(folder)]
+    if subprocess.run(command, capture_output=True, check=False).returncode:
+        pytest.skip("only root may mount a disk")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+@pytest.mark.thorough
+def test_a_full_disk_is_one_line_and_loses_no_record(stream: Stream, small_disk: Path) -> None:
+    stream.move_to(copytree(stream.folder, small_disk / "lake"))
+    _, _, free = disk_usage(small_disk)
+    (small_disk / "filler").write_bytes(bytes(free - 4096))
+    is_one_line = r"^[^\n]*(disk is full|No space left)[^\n]*$"
+    with pytest.raises(OperationalError, match=is_one_line), explaining_lake_errors():
+        go_on(stream)
+    remove(small_disk / "filler")
+    go_on(stream)
+    go_on(stream)

@@ -6,7 +6,7 @@ it leads to the version that was stored as the newest one.
 """
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -65,10 +65,20 @@ def find_repair(files: LakeFiles, table_path: str, stored: NewestVersion | None)
 
 def apply_repair(files: LakeFiles, table_path: str, repair: LogRepair) -> None:
     """Rename the files that are set aside. Raises: OSError."""
+    _set_log_files_aside(files, table_path, repair.set_aside)
+
+
+def set_log_aside(files: LakeFiles, table_path: str) -> None:
+    """Rename all files of a log, so that the table begins again. Raises: OSError."""
+    names = filter(is_log_file, files.list_sizes(f"{table_path}/{LOG_FOLDER}"))
+    _set_log_files_aside(files, table_path, names)
+
+
+def _set_log_files_aside(files: LakeFiles, table_path: str, names: Iterable[str]) -> None:
     folder = f"{table_path}/{LOG_FOLDER}"
-    # The hint first and the newest commit next, so that an interruption leaves no gap in the log.
     present = files.list_sizes(folder)
-    for name in sorted(repair.set_aside, key=lambda name: (name == HINT_FILE, name), reverse=True):
+    # The hint first and the newest commit next, so that an interruption leaves no gap in the log.
+    for name in sorted(names, key=lambda name: (name == HINT_FILE, name), reverse=True):
         for each in (name, *_list_companions(name)):
             if each in present:
                 set_aside(files, f"{folder}/{each}")

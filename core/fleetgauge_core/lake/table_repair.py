@@ -18,8 +18,8 @@ from fleetgauge_core.lake.delta_table import (
     table_uri,
 )
 from fleetgauge_core.lake.lake_files import LakeFiles, open_files
-from fleetgauge_core.lake.log_damage import LOG_FOLDER, is_log_file, read_log_state
-from fleetgauge_core.lake.log_repair import apply_repair, find_repair, set_aside
+from fleetgauge_core.lake.log_damage import LOG_FOLDER, is_log_file
+from fleetgauge_core.lake.log_repair import apply_repair, find_repair, set_aside, set_log_aside
 from fleetgauge_core.lake.newest_version import (
     forget_newest_version,
     read_newest_version,
@@ -104,11 +104,10 @@ def _repair_log(lake: str, table: Table, problem: str, accepts_loss: bool, dry_r
     files = open_files(lake)
     repair = find_repair(files, table.path, read_newest_version(lake, table))
     if repair is None:
-        if read_log_state(files, table.path).newest >= 0:
-            return TableRepair(table, RepairOutcome.DAMAGED, f"{problem}; restore the table from a backup")
         if not accepts_loss:
-            return TableRepair(table, RepairOutcome.DAMAGED, f"{problem}; its rows are lost")
+            return TableRepair(table, RepairOutcome.DAMAGED, f"{problem}; all rows of the table are lost")
         if not dry_run:
+            set_log_aside(files, table.path)
             forget_newest_version(files, table)
         return TableRepair(table, RepairOutcome.LOST, f"{problem}; the table begins again without rows")
     without = f"without {', '.join(sorted(repair.set_aside))}" if repair.set_aside else "as it is"

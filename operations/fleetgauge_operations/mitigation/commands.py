@@ -14,6 +14,7 @@ from fleetgauge_core.runtime.cli import InputError, ListenAddress, print_json
 from fleetgauge_core.runtime.console import console
 from fleetgauge_core.runtime.health_server import ProcessHealth, serve_health
 from fleetgauge_core.runtime.logs import configure_logging
+from fleetgauge_core.runtime.steady_clock import SteadyClock, read_wall_clock
 from fleetgauge_core.runtime.supervision import supervise_process
 from fleetgauge_core.tables import MITIGATION_KINDS, ActionKind, ActionOutcome
 from fleetgauge_operations.actions.audit_log import AuditLog
@@ -28,7 +29,6 @@ from fleetgauge_operations.mitigation.context import (
     create_case_id,
     create_context,
     open_mitigation,
-    utc_now,
 )
 from fleetgauge_operations.mitigation.controller import MitigationController
 from fleetgauge_operations.mitigation.plan.rules import build_rules
@@ -88,7 +88,7 @@ def apply_action(
         with _acting(), mitigation.open_executor(cluster) as executor:
             case = executor.apply(request, create_case_id(), author, reason or states or "no alert")
         _show(case)
-        receivers = _notify(mitigation, CaseNotification.from_case(case, utc_now()))
+        receivers = _notify(mitigation, CaseNotification.from_case(case, mitigation.clock()))
         document = _case_document(case) | {"executed": True, "told": receivers}
         failed = case.outcome is not ActionOutcome.DONE
     if as_json:
@@ -116,11 +116,13 @@ def undo_action(
             with _acting(), mitigation.open_executor(cluster) as executor:
                 # Read again, because the previous leader may have closed the case.
                 case = executor.undo(_read_open_case(mitigation, case_id), reason)
-            refusals, notification = (), CaseNotification.from_case(case, utc_now())
+            refusals, notification = (), CaseNotification.from_case(case, mitigation.clock())
         except UndoRefusedError as error:
             refusals = error.refusals
             words = tuple(refusal.explanation for refusal in refusals)
-            notification = CaseNotification(case, ActionOutcome.REFUSED, words, utc_now(), is_undo=True)
+            notification = CaseNotification(
+                case, ActionOutcome.REFUSED, words, mitigation.clock(), is_undo=True
+            )
         receivers = _notify(mitigation, notification)
     else:
         snapshot = mitigation.observer.read_latest_snapshot(cluster, case_id)
@@ -152,7 +154,9 @@ def run_mitigation(
     loaded = load_reported_fleet(config, health.parts, strict=strict)
     # No action on a cluster with a bad entry, even if it has a usable one as well.
     clusters = tuple(each for each in loaded.fleet.clusters if each.id not in loaded.unusable_ids)
-    mitigation = create_context(loaded.fleet.model_copy(update={"clusters": clusters}), config, location)
+    mitigation = create_context(
+        loaded.fleet.model_copy(update={"clusters": clusters}), config, location, SteadyClock().now
+    )
     faults = FleetFaults(
         {cluster.id: cluster.access for cluster in clusters},
         loaded.fleet.notifiers,
@@ -180,7 +184,7 @@ def run_mitigation(
 def list_cases(config: Path, location: str | None, as_json: bool) -> None:
     """Print all cases, refused ones too."""
     audit_log = AuditLog(location or load_fleet(config).lake)
-    cases = audit_log.read_entries(utc_now()).cases
+    cases = audit_log.read_entries(read_wall_clock()).cases
     for case in cases:
         _show(case)
     if as_json:
@@ -219,7 +223,7 @@ class _ProposedAction:
 
 
 def _propose(request: ActionRequest, snapshot: ClusterSnapshot) -> _ProposedAction:
-    refusals = find_refusals(request, snapshot, utc_now(), _RULES[request.kind])
+    refusals = find_refusals(request, snapshot, read_wall_clock(), _RULES[request.kind])
     return _ProposedAction(request, snapshot, refusals)
 
 

@@ -5,13 +5,14 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from fleetgauge_core.detection import Finding
 from fleetgauge_core.fleet import Cluster, Fleet, load_fleet, require_cluster, require_telemetry
 from fleetgauge_core.kafka import LeadershipStatus, read_cluster_metadata
 from fleetgauge_core.lake.corrections import CorrectionStore
+from fleetgauge_core.runtime.steady_clock import read_wall_clock
 from fleetgauge_operations.actions.audit_log import AuditLog
 from fleetgauge_operations.actions.case_notifier import CaseNotifier
 from fleetgauge_operations.actions.executor import ActionExecutor
@@ -118,19 +119,16 @@ def open_mitigation(config: Path, location: str | None) -> MitigationContext:
     return create_context(load_fleet(config), config, location)
 
 
-def create_context(fleet: Fleet, config: Path, location: str | None) -> MitigationContext:
+def create_context(
+    fleet: Fleet, config: Path, location: str | None, clock: Callable[[], datetime] = read_wall_clock
+) -> MitigationContext:
     """Return the context of a fleet that was read from ``config``. Raises: FleetFileError."""
     telemetry = require_telemetry(fleet, config)
     lake = location or fleet.lake
-    observer = ClusterObserver(fleet, telemetry, AuditLog(lake), CorrectionStore(lake), utc_now)
-    return MitigationContext(fleet, observer, config, utc_now, time.sleep)
+    observer = ClusterObserver(fleet, telemetry, AuditLog(lake), CorrectionStore(lake), clock)
+    return MitigationContext(fleet, observer, config, clock, time.sleep)
 
 
 def create_case_id() -> str:
     """Return a new random case ID of 12 hexadecimal digits."""
     return uuid.uuid4().hex[:12]
-
-
-def utc_now() -> datetime:
-    """Return the present time as an aware UTC datetime."""
-    return datetime.now(UTC)

@@ -14,6 +14,7 @@ from fleetgauge_core.runtime.cli import InputError, ListenAddress, print_json
 from fleetgauge_core.runtime.console import console
 from fleetgauge_core.runtime.health_server import ProcessHealth, serve_health
 from fleetgauge_core.runtime.logs import configure_logging
+from fleetgauge_core.runtime.steady_clock import SteadyClock, read_wall_clock
 from fleetgauge_core.runtime.supervision import request_shutdown_on_error, supervise_process
 from fleetgauge_core.tables import ACTIONS, DRILLS
 from fleetgauge_operations.notify.fleet_faults import FleetFaults, load_reported_fleet
@@ -51,7 +52,6 @@ from fleetgauge_operations.recovery.readiness.tracker import ReadinessTracker
 from fleetgauge_operations.recovery.recovery_context import (
     SyncPlans,
     list_mirrored_accesses,
-    now_ms,
     open_recovery,
     run_tracers,
     start_recovery,
@@ -154,12 +154,14 @@ def promote_cluster(
         promotion = create_promotion_context(
             recovery, service, ClusterPair(active, passive), execute, time.sleep
         )
-        started = _now()
+        started = read_wall_clock()
         result = PromotionExecutor(promotion, time.monotonic, time.sleep).run(execute, despite)
         lake = recovery.lake
     _print_lines(format_promotion(result, despite))
     if result.was_attempted:
-        _record_action(lake, promotion_row(result, despite, author, uuid.uuid4().hex[:12], started, _now()))
+        _record_action(
+            lake, promotion_row(result, despite, author, uuid.uuid4().hex[:12], started, read_wall_clock())
+        )
     if as_json:
         print_json(promotion_document(result, despite, author))
     if not result.is_success:
@@ -194,16 +196,20 @@ def run_recovery(
         last_plans[_plan_key(plan)] = plan
 
     watermark_every_s = _OBSERVATIONS_PER_WATERMARK * observe_every_s
+    # Times are compared with earlier ones of this process, which an adopted step would make wrong.
+    clock = SteadyClock(adopts_after=None)
     with (
         supervise_process(_SHUTDOWN_DEADLINE_S) as shutdown,
-        start_recovery(fleet, config, location, watermark_every_s, report_topic_change) as recovery,
-        run_tracers(fleet, report_topic_change) as tracer_loop,
+        start_recovery(
+            fleet, config, location, watermark_every_s, report_topic_change, clock.now_ms
+        ) as recovery,
+        run_tracers(fleet, report_topic_change, clock.now_ms) as tracer_loop,
         serve_health(health, listen),
         request_shutdown_on_error(shutdown),
     ):
         console.print(f"observing {len(fleet.recovery.mirrors)} mirrors; stop with Ctrl+C")
-        primaries = PrimaryMonitor(fleet, _now)
-        readiness = ReadinessTracker(fleet, recovery.lake, primaries.check, _now)
+        primaries = PrimaryMonitor(fleet, clock.now)
+        readiness = ReadinessTracker(fleet, recovery.lake, primaries.check, clock.now)
         readiness.start()
         RecoveryController(
             recovery.collector,
@@ -216,7 +222,7 @@ def run_recovery(
             readiness,
             faults.update,
             show,
-            now_ms,
+            clock.now_ms,
             time.monotonic,
             observe_every_s,
             sync_every_s,
@@ -241,10 +247,6 @@ def _record_action(lake: str, row: Mapping[str, Any]) -> None:
         TableStore(lake, ACTIONS, create=True).append([dict(row)])
     except TableStoreError as error:
         _print_lines([f"the action is not recorded in ops/actions: {error}"])
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
 
 
 def _print_lines(lines: Iterable[str]) -> None:

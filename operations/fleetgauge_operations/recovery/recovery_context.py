@@ -2,7 +2,7 @@
 
 import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -19,6 +19,11 @@ from fleetgauge_operations.recovery.plan.forecast import GroupForecast, NotReady
 from fleetgauge_operations.recovery.plan.sync_decision import ClusterPair
 from fleetgauge_operations.recovery.sync_collector import SyncCollector
 from fleetgauge_operations.recovery.tracers.tracer_loop import TracerLoop
+
+
+def now_ms() -> int:
+    """Return the current time in milliseconds since the epoch."""
+    return time.time_ns() // 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +115,7 @@ def start_recovery(
     location: str | None,
     watermark_every_s: float = 0,
     report_topic_change: ReportTopicChange = log_topic_change,
+    clock_ms: Callable[[], int] = now_ms,
 ) -> Iterator[RecoveryContext]:
     """Start the clients of a fleet that was read from ``config``.
 
@@ -122,8 +128,8 @@ def start_recovery(
         raise InputError(f"{config}: recovery.mirrors is empty: list the mirrors between clusters")
     lake = location or fleet.lake
     store = CheckpointStore(lake)
-    collector = SyncCollector(fleet, store, now_ms, round(1000 * watermark_every_s), report_topic_change)
-    group_syncs = tuple(GroupOffsetSync(fleet, groups, now_ms) for groups in fleet.recovery.groups)
+    collector = SyncCollector(fleet, store, clock_ms, round(1000 * watermark_every_s), report_topic_change)
+    group_syncs = tuple(GroupOffsetSync(fleet, groups, clock_ms) for groups in fleet.recovery.groups)
     collector.start()
     try:
         yield RecoveryContext(fleet, lake, store, collector, group_syncs)
@@ -135,22 +141,19 @@ def start_recovery(
 
 @contextmanager
 def run_tracers(
-    fleet: Fleet, report_topic_change: ReportTopicChange = log_topic_change
+    fleet: Fleet,
+    report_topic_change: ReportTopicChange = log_topic_change,
+    clock_ms: Callable[[], int] = now_ms,
 ) -> Iterator[TracerLoop | None]:
     """Run the tracer loop inside the context; None if the fleet file configures no tracers."""
     if fleet.recovery.tracers is None:
         yield None
         return
     tracer_loop = TracerLoop(
-        fleet, fleet.recovery.tracers, uuid.uuid4().hex[:12], now_ms, report_topic_change
+        fleet, fleet.recovery.tracers, uuid.uuid4().hex[:12], clock_ms, report_topic_change
     )
     tracer_loop.start()
     try:
         yield tracer_loop
     finally:
         tracer_loop.stop()
-
-
-def now_ms() -> int:
-    """Return the current time in milliseconds since the epoch."""
-    return time.time_ns() // 1_000_000

@@ -1,7 +1,6 @@
 """What `fleetgauge watch` does."""
 
 import time
-from datetime import UTC, datetime
 from pathlib import Path
 
 from fleetgauge_core.detection import Finding, FleetHealth
@@ -12,7 +11,9 @@ from fleetgauge_core.runtime.console import console
 from fleetgauge_core.runtime.health_server import ProcessHealth, serve_health
 from fleetgauge_core.runtime.logs import configure_logging
 from fleetgauge_core.runtime.shutdown import ShutdownFlag
+from fleetgauge_core.runtime.steady_clock import SteadyClock
 from fleetgauge_core.runtime.supervision import supervise_process
+from fleetgauge_operations.watch.clock_step import ClockStep
 from fleetgauge_operations.watch.controller import WatchController
 from fleetgauge_operations.watch.message_format import summarize_finding
 from fleetgauge_operations.watch.metrics import WatchMetrics
@@ -61,11 +62,12 @@ def _run_watch(
     )
     metrics = WatchMetrics(health.registry)
     with explain_telemetry_errors():
-        return WatchController(watched, telemetry, _now, _print_finding, health, metrics).run(shutdown)
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
+        # A step is adopted when pulses confirm it, and not because it lasts: all of them would look old.
+        clock = SteadyClock(adopts_after=None)
+        controller = WatchController(
+            watched, telemetry, clock.now, _print_finding, health, metrics, ClockStep(clock).follow
+        )
+        return controller.run(shutdown)
 
 
 def _print_finding(finding: Finding) -> None:

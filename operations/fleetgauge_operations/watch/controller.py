@@ -52,7 +52,10 @@ _MEMORY_VALID_S = 300.0
 
 @dataclass(frozen=True, slots=True)
 class WatchController:
-    """Runs the detection while it leads a fleet's watches; ``show`` is called with every finding."""
+    """Runs the detection while it leads a fleet's watches; ``show`` is called with every finding.
+
+    ``follow_step`` takes when a pulse was emitted, and returns whether ``clock`` was moved for it.
+    """
 
     watched: WatchedFleet
     telemetry: Telemetry
@@ -60,6 +63,7 @@ class WatchController:
     show: Callable[[Finding], None]
     health: ProcessHealth
     metrics: WatchMetrics
+    follow_step: Callable[[datetime], bool] = lambda _: False
 
     def run(self, shutdown: ShutdownFlag) -> FleetHealth:
         """Run until ``shutdown`` is set; return the health at the end, the initial one if not the leader.
@@ -176,6 +180,7 @@ class WatchController:
                 received=received,
                 vantages=vantages,
                 clock=self.clock,
+                follow_step=self.follow_step,
                 elapsed_s=time.monotonic,
                 show=self.show,
                 health=self.health,

@@ -76,6 +76,8 @@ class DetectionLoop:
     received: ReceivedPulses
     vantages: VantageTimes
     clock: Callable[[], datetime]
+    follow_step: Callable[[datetime], bool]
+    """Takes when a pulse was emitted, and returns whether the clock was moved for it; see clock_step."""
     elapsed_s: Callable[[], float]
     show: Callable[[Finding], None]
     health: ProcessHealth
@@ -101,6 +103,9 @@ class DetectionLoop:
                 self._notify(self.suppressed.release(partial(self.lake_context.plan.covers, at=now)))
                 sweep_at_s = self.elapsed_s() + _SWEEP_INTERVAL_S
             if record and (pulse := decode_pulse(record.value)):
+                if self.follow_step(pulse.emitted_at):
+                    now = self.clock()
+                    state = expect_pulses(rewind_clock(state, now), self._clusters_in_scope(now), now)
                 state, pulse_findings = self._fold_pulse(state, pulse, now)
                 findings += pulse_findings
             for finding in findings:

@@ -48,12 +48,12 @@ def open_lake_for_reading(location: str) -> Iterator[tuple["SparkSession", "Lake
     """Yield a Spark session and the lake without its lease: another process may write to it meanwhile.
 
     Raises: SetupError when Java or the jars are missing; LakePathError when no lake can be in this folder;
-    DamagedFileError in place of an error of the block about a damaged file of the lake.
+    LakeFileError in place of an error of the block about a damaged file of the lake or a full disk.
     """
     # Before Spark, which takes seconds to start.
     ensure_usable_path(location)
-    from fleetgauge_pipelines.io.damaged_files import naming_damaged_files
     from fleetgauge_pipelines.io.lake import Lake
+    from fleetgauge_pipelines.io.lake_errors import explaining_lake_errors
     from fleetgauge_pipelines.io.session import open_session
 
     sigint_handler = signal.getsignal(signal.SIGINT)
@@ -61,7 +61,7 @@ def open_lake_for_reading(location: str) -> Iterator[tuple["SparkSession", "Lake
     # PySpark's own handler would abort whichever call to the JVM is in progress.
     signal.signal(signal.SIGINT, sigint_handler)
     try:
-        with naming_damaged_files():
+        with explaining_lake_errors():
             yield spark, Lake(spark, location)
     finally:
         spark.stop()

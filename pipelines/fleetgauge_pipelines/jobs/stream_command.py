@@ -1,7 +1,6 @@
 """What `fleetgauge stream` and `fleetgauge run` do. Spark is imported after the fleet file was read."""
 
 from collections import Counter
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +14,7 @@ from fleetgauge_core.kafka.credentials_monitor import (
 from fleetgauge_core.runtime.cli import ListenAddress, print_json
 from fleetgauge_core.runtime.health_server import ProcessHealth, serve_health
 from fleetgauge_core.runtime.shutdown import ShutdownFlag
+from fleetgauge_core.runtime.steady_clock import SteadyClock
 from fleetgauge_core.runtime.supervision import request_shutdown_on_error, supervise_process
 from fleetgauge_pipelines.jobs.batch_report import COUNT_NAMES, count_batch, print_batch
 from fleetgauge_pipelines.jobs.lake_session import SHUTDOWN_DEADLINE_S, open_lake_for_writing
@@ -46,11 +46,12 @@ def process_topics(
     metrics = StreamMetrics(health.registry)
     topic_changes = TopicChangeReporter(health.registry)
     totals = Counter(dict.fromkeys(COUNT_NAMES, 0))
+    clock = SteadyClock()
 
     def report_batch(batch_id: int, result: "BatchResult") -> None:
         print_batch(batch_id, result)
         totals.update(count_batch(result))
-        metrics.record_batch(result, _now())
+        metrics.record_batch(result, clock.now())
         health.record_heartbeat()
         health.mark_ready()
 
@@ -68,7 +69,7 @@ def process_topics(
                 fleet,
                 telemetry,
                 StreamTrigger(every_s),
-                _now,
+                clock.now,
                 report_batch,
                 health.record_heartbeat,
                 shutdown,
@@ -95,7 +96,3 @@ def _load_processed_fleet(config: Path) -> Fleet:
     return (
         load_fleet(config) if any(problem.part == "cluster" for problem in loaded.problems) else loaded.fleet
     )
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)

@@ -170,6 +170,20 @@ def test_a_log_that_is_gone_is_not_a_new_table(lake: Path) -> None:
     assert read_ids(lake) == ["d0"]
 
 
+def test_a_table_whose_first_commit_is_damaged_begins_again_if_that_is_accepted(tmp_path: Path) -> None:
+    store = TableStore(str(tmp_path), DRILLS, create=True)
+    store.append([make_row(0)])
+    cut(tmp_path / log_file(0))
+    refused = repair_table(str(tmp_path), DRILLS, accepts_loss=False)
+    assert (refused.outcome, "all rows of the table are lost" in refused.detail) == (
+        RepairOutcome.DAMAGED,
+        True,
+    )
+    assert repair_table(str(tmp_path), DRILLS, accepts_loss=True).outcome is RepairOutcome.LOST
+    store.append([make_row(1)])
+    assert read_ids(tmp_path) == ["d1"]
+
+
 def test_a_table_that_replaces_another_one_is_not_compared_with_it(lake: Path, tmp_path: Path) -> None:
     TableStore(str(tmp_path / "other"), DRILLS, create=True).append([make_row(7)])
     remove(lake / DRILLS.path)

@@ -3,13 +3,14 @@
 from collections.abc import Iterator, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from itertools import count
 
 import pytest
 
 from fleetgauge_core.detection import HealthState
 from fleetgauge_core.metadata import TopicPartition
+from fleetgauge_core.runtime.steady_clock import SteadyClock
 from fleetgauge_core.tables import ActionKind, ActionOutcome
 from fleetgauge_operations.actions.case_notification import CaseNotification
 from fleetgauge_operations.actions.executor import ActionExecutor
@@ -19,7 +20,7 @@ from fleetgauge_operations.actions.plan.snapshot import ActiveAlert, ClusterSnap
 from fleetgauge_operations.mitigation.control_loop import ControlLoop
 from fleetgauge_operations.mitigation.plan.limits import DEFAULT_LIMITS
 from tests.control_loop_scenarios import ControlLoopScenarios
-from tests.unit.operations.mitigation.simulated_cluster import SimulatedCluster
+from tests.unit.operations.mitigation.simulated_cluster import NOON, SimulatedCluster
 
 
 @dataclass
@@ -66,6 +67,30 @@ def cluster() -> MemoryCluster:
 
 class TestControlLoop(ControlLoopScenarios):
     pass
+
+
+class SteppedCluster(MemoryCluster):
+    """The cluster of a process on a machine whose clock is set right after the process has begun."""
+
+    def __init__(self, step: timedelta) -> None:
+        super().__init__()
+        self._step = timedelta(0)
+        self._steady = SteadyClock(
+            wall=lambda: self.now + self._step,
+            clock_ns=lambda: round((self.now - NOON).total_seconds() * 1e9),
+        )
+        self._step = step
+
+    def clock(self) -> datetime:
+        return self._steady.now()
+
+
+class TestControlLoopWhenTheClockIsSet(ControlLoopScenarios):
+    """The same steps are taken, none of them earlier or never."""
+
+    @pytest.fixture(params=[timedelta(hours=1), timedelta(hours=-1)], ids=["forward", "back"])
+    def cluster(self, request: pytest.FixtureRequest) -> SteppedCluster:
+        return SteppedCluster(request.param)
 
 
 def test_while_another_process_leads_nothing_is_changed(cluster: MemoryCluster) -> None:

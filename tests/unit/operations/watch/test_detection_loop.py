@@ -5,12 +5,16 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
+import pytest
+
 from fleetgauge_core.contract import ProbePulse
 from fleetgauge_core.detection import Finding, FindingSubject, FleetHealth, HealthCondition, HealthState
 from fleetgauge_core.fleet import Cluster
 from fleetgauge_core.kafka import ConsumerRecord, LeadershipStatus
 from fleetgauge_core.runtime.health_server import ProcessHealth
 from fleetgauge_core.runtime.shutdown import ShutdownFlag
+from fleetgauge_core.runtime.steady_clock import SteadyClock
+from fleetgauge_operations.watch.clock_step import ClockStep
 from fleetgauge_operations.watch.detection_loop import DetectionLoop, ReceivedPulses
 from fleetgauge_operations.watch.message_format import summarize_finding
 from fleetgauge_operations.watch.metrics import WatchMetrics
@@ -38,6 +42,7 @@ class MemoryWatch:
     late_findings: list[Finding] = field(default_factory=list)
     now: datetime = NOON
     clock_ahead: timedelta = timedelta(0)
+    clock: SteadyClock | None = None
     log: list[str] = field(default_factory=list)
     """What was stored, sent or postponed, in order."""
     stored: list[Finding] = field(default_factory=list)
@@ -138,7 +143,8 @@ class MemoryWatch:
             sinks=[memory],
             received=self.received,
             vantages=self.vantages,
-            clock=lambda: self.now - self.clock_ahead,
+            clock=self.clock.now if self.clock else lambda: self.now - self.clock_ahead,
+            follow_step=ClockStep(self.clock).follow if self.clock else lambda _: False,
             elapsed_s=lambda: (self.now - at(0)).total_seconds(),
             show=lambda _: None,
             health=health,
@@ -257,3 +263,46 @@ def test_a_late_alert_of_an_earlier_watch_is_resumed_and_cleared_by_this_one() -
     assert watch.log[0] == "resume BROKER_DOWN"
     assert "notify HEALTHY" in watch.log
     assert state.open_findings() == ()
+
+
+def watch_with_step(
+    pulses: Sequence[ProbePulse], step: timedelta, at_s: float, wrong_since_start: timedelta = timedelta(0)
+) -> MemoryWatch:
+    """Return a watch on a machine whose clock is set by ``step`` after so many seconds."""
+    watch = MemoryWatch(pulses)
+
+    def passed_s() -> float:
+        return (watch.now - NOON).total_seconds()
+
+    def wall() -> datetime:
+        return watch.now + wrong_since_start + (step if passed_s() >= at_s else timedelta(0))
+
+    watch.clock = SteadyClock(None, wall, lambda: round(passed_s() * 1e9))
+    return watch
+
+
+@pytest.mark.parametrize("step", [timedelta(hours=1), timedelta(hours=-1)])
+def test_a_clock_that_is_set_changes_no_finding_and_is_one_line(
+    step: timedelta, caplog: pytest.LogCaptureFixture
+) -> None:
+    healthy = [pulse(5 * n, broker()) for n in range(20)]
+    pulses = [*healthy, pulse(100, hung(5)), pulse(105, hung(10))]
+    watch = watch_with_step(pulses, step, at_s=42)
+    watch.run()
+    undisturbed = MemoryWatch(pulses)
+    undisturbed.run()
+    assert watch.log == undisturbed.log
+    assert watch.stored == undisturbed.stored
+    (message,) = [record.getMessage() for record in caplog.records if "clock" in record.getMessage()]
+    assert "by 1:00:00; this process goes on with the time that has passed" in message
+
+
+@pytest.mark.parametrize("step", [timedelta(hours=1), timedelta(hours=-1)])
+def test_a_clock_that_was_wrong_from_the_start_is_followed_when_it_is_set_right(step: timedelta) -> None:
+    healthy = [pulse(5 * n, broker()) for n in range(20)]
+    hanging = [pulse(100, hung(5)), pulse(105, hung(10))]
+    watch = watch_with_step([*healthy, *hanging], step, at_s=30, wrong_since_start=-step)
+    state = watch.run()
+    assert (BROKER_DOWN, HealthState.BROKER_DOWN) in state.open_findings()
+    assert watch.clock is not None
+    assert watch.clock.now() == watch.now

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fleetgauge_pipelines.io.damaged_files import find_damaged_file
+from fleetgauge_pipelines.io.lake_errors import explain_lake_error, find_damaged_file
 
 
 @pytest.mark.parametrize(
@@ -17,3 +17,9 @@ from fleetgauge_pipelines.io.damaged_files import find_damaged_file
 )
 def test_the_file_is_found_in_the_error(text: str, name: str | None) -> None:
     assert find_damaged_file(text) == name
+
+
+def test_a_full_disk_is_named() -> None:
+    explanation = explain_lake_error("java.io.IOException: No space left on device\n\tat java.base/java.io")
+    assert explanation is not None
+    assert explanation.startswith("the disk is full: ")
