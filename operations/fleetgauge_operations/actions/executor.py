@@ -121,8 +121,8 @@ class ActionRun:
         find_problem: Callable[[ClusterMetadata], str],
         timeout: timedelta,
         holds: timedelta = timedelta(0),
-    ) -> None:
-        """Wait until ``find_problem`` has returned an empty string for a duration.
+    ) -> ClusterMetadata:
+        """Wait until ``find_problem`` has returned an empty string for a duration; return the last metadata.
 
         A step of the wall clock makes it neither shorter nor longer.
 
@@ -132,22 +132,21 @@ class ActionRun:
         elapsed_s = self.executor.elapsed_s
         deadline_s, verified_since_s = elapsed_s() + timeout.total_seconds(), None
         while True:
-            problem, now_s = self._read_problem(find_problem), elapsed_s()
-            if problem and now_s >= deadline_s:
-                raise ActionFailedError(f"after {timeout.total_seconds():.0f} s: {problem}")
+            try:
+                metadata = self.executor.read_metadata()
+                problem = find_problem(metadata)
+            except OperationalError as error:
+                problem = str(error)
+            now_s = elapsed_s()
             if problem:
                 verified_since_s = None
-            elif verified_since_s is None:
-                verified_since_s = now_s
-            if verified_since_s is not None and now_s - verified_since_s >= holds.total_seconds():
-                return
+                if now_s >= deadline_s:
+                    raise ActionFailedError(f"after {timeout.total_seconds():.0f} s: {problem}")
+            else:
+                verified_since_s = now_s if verified_since_s is None else verified_since_s
+                if now_s - verified_since_s >= holds.total_seconds():
+                    return metadata
             self.wait(_VERIFY_INTERVAL_S)
-
-    def _read_problem(self, find_problem: Callable[[ClusterMetadata], str]) -> str:
-        try:
-            return find_problem(self.executor.read_metadata())
-        except OperationalError as error:
-            return str(error)
 
 
 @dataclass(frozen=True, slots=True)

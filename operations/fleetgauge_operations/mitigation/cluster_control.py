@@ -13,6 +13,7 @@ from fleetgauge_core.kafka import (
     FOLLOWER_THROTTLED_RATE,
     FOLLOWER_THROTTLED_REPLICAS,
     ClusterAdmin,
+    KafkaRequestRejectedError,
     KafkaUnavailableError,
     reorder_replicas,
     write_demotion_mark,
@@ -66,8 +67,11 @@ class KafkaClusterControl:
         for topic, value in replicas.items():
             admin.set_topic_setting(topic, FOLLOWER_THROTTLED_REPLICAS, value)
 
-    def remove_throttle(self, broker_id: int, replicas: Mapping[str, str], *, registered: bool) -> None:
-        """Remove those settings of the throttle that still have the values that were set."""
+    def remove_throttle(self, broker_id: int, replicas: Mapping[str, str], *, registered: bool) -> bool:
+        """Remove those settings of the throttle that still have the values that were set.
+
+        Returns: False if the broker, which alone knows its rate, does not answer.
+        """
         admin = self._connect_admin()
         for topic, value in replicas.items():
             if (
@@ -76,11 +80,17 @@ class KafkaClusterControl:
             ):
                 admin.set_topic_setting(topic, FOLLOWER_THROTTLED_REPLICAS, None)
         # The settings of an unregistered broker cannot be read; its rate slows nothing without replicas.
-        if (
-            registered
-            and admin.read_broker_setting(broker_id, FOLLOWER_THROTTLED_RATE) == _THROTTLED_RATE_BYTES_S
-        ):
+        if not registered:
+            return True
+        try:
+            rate = admin.read_broker_setting(broker_id, FOLLOWER_THROTTLED_RATE)
+        except KafkaRequestRejectedError:
+            raise
+        except KafkaUnavailableError:
+            return False
+        if rate == _THROTTLED_RATE_BYTES_S:
             admin.set_broker_setting(broker_id, FOLLOWER_THROTTLED_RATE, None)
+        return True
 
     def restart_broker(self, broker_id: int) -> None:
         """Run the cluster's restart command, at most 300 s. Raises: RestartCommandError."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Protocol
 
+from fleetgauge_core.kafka import FOLLOWER_THROTTLED_RATE
 from fleetgauge_core.metadata import TopicPartition
 from fleetgauge_core.tables import ActionKind
 from fleetgauge_operations.actions.executor import ActionFailedError, ActionRun, ActionSteps
@@ -18,6 +19,7 @@ from fleetgauge_operations.mitigation.plan.demotion import (
     encode_orders,
     find_electable,
     find_led_by_need,
+    find_unreturned,
     plan_restoration,
 )
 from fleetgauge_operations.mitigation.plan.limits import MitigationLimits
@@ -58,8 +60,11 @@ class ClusterControl(Protocol):
     def throttle_replication(self, broker_id: int, replicas: Mapping[str, str]) -> None:
         """Throttle the broker's replication of these replicas, which are by topic."""
 
-    def remove_throttle(self, broker_id: int, replicas: Mapping[str, str], *, registered: bool) -> None:
-        """Remove the throttle; settings that were changed since are left unchanged."""
+    def remove_throttle(self, broker_id: int, replicas: Mapping[str, str], *, registered: bool) -> bool:
+        """Remove the throttle; settings that were changed since are left unchanged.
+
+        Returns: False if the broker does not tell its rate, which is left then.
+        """
 
     def restart_broker(self, broker_id: int) -> None:
         """Run the restart command. Raises: RestartCommandError if it fails."""
@@ -106,7 +111,7 @@ class DemotionSteps:
         """Restore the order of replicas, and return leadership in batches a minute apart."""
         orders = decode_orders(run.case.plan)
         restoration = plan_restoration(run.snapshot.metadata, orders)
-        _explain_kept(run, restoration)
+        _explain(run, restoration.kept)
         first, *later = restoration.split_into_batches(run.broker_id, self.max_led_per_minute)
         self._restore_batch(run, orders, first)
         for batch in later:
@@ -114,13 +119,13 @@ class DemotionSteps:
             remaining = {partition: orders[partition] for partition in batch.orders}
             restoration = plan_restoration(run.check_undo_again(encode_orders(remaining)), remaining)
             self._restore_batch(run, orders, restoration)
-            _explain_kept(run, restoration)
+            _explain(run, restoration.kept)
         run.require_leadership()
         self.cluster.set_demotion_mark(run.broker_id, demoted=False)
 
     def clean_up(self, run: ActionRun) -> None:
         """Remove the mark."""
-        _explain_kept(run, plan_restoration(run.snapshot.metadata, decode_orders(run.case.plan)))
+        _explain(run, plan_restoration(run.snapshot.metadata, decode_orders(run.case.plan)).kept)
         run.require_leadership()
         self.cluster.set_demotion_mark(run.broker_id, demoted=False)
 
@@ -131,9 +136,10 @@ class DemotionSteps:
         self.cluster.reorder_replicas(restoration.orders, expected)
         run.require_leadership()
         self.cluster.elect_preferred_leaders(restoration.led_by(run.broker_id))
-        run.verify(
+        metadata = run.verify(
             lambda metadata: check_restored(metadata, run.broker_id, restoration.orders), _ELECTION_TIMEOUT
         )
+        _explain(run, find_unreturned(metadata, run.broker_id, restoration.orders))
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +184,13 @@ class QuarantineSteps:
     def undo(self, run: ActionRun) -> None:
         """Remove the throttle; a broker that has not caught up after five minutes is not a failure."""
         run.require_leadership()
-        self.cluster.remove_throttle(run.broker_id, decode_throttles(run.case.plan), registered=True)
+        throttles = decode_throttles(run.case.plan)
+        if not self.cluster.remove_throttle(run.broker_id, throttles, registered=True):
+            run.explain(
+                f"broker {run.broker_id} does not answer: its rate of {FOLLOWER_THROTTLED_RATE} stays set, "
+                "and throttles nothing without replicas"
+            )
+            return
         try:
             run.verify(lambda metadata: check_in_sync(metadata, run.broker_id), _RESTART_TIMEOUT)
         except ActionFailedError as error:
@@ -196,6 +208,6 @@ def _wait_until_restarted(run: ActionRun) -> None:
     )
 
 
-def _explain_kept(run: ActionRun, restoration: Restoration) -> None:
-    for partition, explanation in sorted(restoration.kept.items()):
+def _explain(run: ActionRun, partitions: Mapping[TopicPartition, str]) -> None:
+    for partition, explanation in sorted(partitions.items()):
         run.explain(f"{partition.topic}-{partition.partition} {explanation}")

@@ -120,6 +120,10 @@ def plan_restoration(metadata: ClusterMetadata, orders: Mapping[TopicPartition, 
         elif present.replicas not in order:
             replicas = ", ".join(map(str, present.replicas))
             kept[partition] = f"not restored, because its replicas were changed to {replicas}"
+        elif unregistered := sorted(set(order.before) - metadata.brokers.keys()):
+            # Kafka refuses a list with such a replica, and with it the whole request.
+            brokers = ", ".join(map(str, unregistered))
+            kept[partition] = f"not restored, because broker {brokers} is not registered any more"
         else:
             restored[partition] = order.before
     return Restoration(restored, kept)
@@ -138,12 +142,35 @@ def check_demoted(
 def check_restored(
     metadata: ClusterMetadata, broker_id: int, orders: Mapping[TopicPartition, Sequence[int]]
 ) -> str:
-    """Return why the leadership is not returned yet; an empty string if it is."""
-    to_lead = [partition for partition, replicas in orders.items() if replicas[0] == broker_id]
+    """Return why the leadership is not returned yet; an empty string if it is.
+
+    What cannot be returned is no reason; see find_unreturned.
+    """
+    unreturned = find_unreturned(metadata, broker_id, orders)
+    to_check = {partition: replicas for partition, replicas in orders.items() if partition not in unreturned}
+    to_lead = [partition for partition, replicas in to_check.items() if replicas[0] == broker_id]
     missing = set(to_lead) - metadata.led_by(broker_id)
     if missing:
         return f"broker {broker_id} does not lead {len(missing)} of {len(to_lead)} partitions again"
-    return _check_orders(metadata, orders)
+    return _check_orders(metadata, to_check)
+
+
+def find_unreturned(
+    metadata: ClusterMetadata, broker_id: int, orders: Mapping[TopicPartition, Sequence[int]]
+) -> Mapping[TopicPartition, str]:
+    """Return the partitions that changed during the undo, or that the broker cannot lead, and why."""
+    unreturned = {}
+    for partition, replicas in orders.items():
+        present = metadata.partitions.get(partition)
+        if present is None:
+            unreturned[partition] = "was deleted during the undo"
+        elif set(present.replicas) != set(replicas):
+            unreturned[partition] = "was reassigned during the undo"
+        elif replicas[0] == broker_id and broker_id not in present.in_sync:
+            unreturned[partition] = (
+                f"is led by broker {broker_id} again when it has caught up there and Kafka balances leaders"
+            )
+    return unreturned
 
 
 def _check_orders(metadata: ClusterMetadata, orders: Mapping[TopicPartition, Sequence[int]]) -> str:

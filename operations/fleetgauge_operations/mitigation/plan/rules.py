@@ -161,12 +161,12 @@ def _refuse_evacuation(_request: ActionRequest, _snapshot: ClusterSnapshot) -> I
 def _refuse_out_of_sync(case: ActionCase, snapshot: ClusterSnapshot, reason: str | None) -> Iterator[Refusal]:
     """Yield a refusal to return leadership to a broker that is out of sync.
 
-    A broker that is out of sync anywhere has not recovered; an operator's own reason only requires that it
-    can lead the partitions that are returned to it.
+    A broker that is out of sync anywhere has not recovered. With an operator's own reason it leads again
+    where it is in sync; it may never catch up elsewhere, and the case must not stay open for that.
     """
     broker_id, metadata = case.broker_id, snapshot.metadata
     to_lead = plan_restoration(metadata, decode_orders(case.plan)).led_by(broker_id)
-    required = metadata.replicated_on(broker_id) if to_lead and reason is None else to_lead
+    required = metadata.replicated_on(broker_id) if to_lead and reason is None else ()
     behind = [partition for partition in required if broker_id not in metadata.partitions[partition].in_sync]
     if behind and broker_id in metadata.brokers:
         partitions = format_partitions(behind)

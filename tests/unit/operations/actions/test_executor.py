@@ -1,13 +1,13 @@
 """How actions are executed, verified and undone on a simulated cluster."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
 import pytest
 
 from fleetgauge_core.detection import HealthState
-from fleetgauge_core.metadata import TopicPartition
+from fleetgauge_core.metadata import PartitionMetadata, TopicPartition
 from fleetgauge_core.tables import ActionKind, ActionOutcome
 from fleetgauge_operations.actions.executor import ActionExecutor, ActionRun, UndoRefusedError
 from fleetgauge_operations.actions.plan.case import ActionCase, ActionRequest
@@ -215,6 +215,63 @@ def test_a_failed_undo_can_be_repeated(cluster: SimulatedCluster) -> None:
     assert cluster.metadata == before
 
 
+def test_an_undo_leaves_what_a_broker_that_is_gone_would_have_to_hold(cluster: SimulatedCluster) -> None:
+    """Kafka would refuse the whole request, and the case would stay open for ever."""
+    metadata = cluster.metadata
+    cluster.metadata = replace(
+        metadata, partitions=metadata.partitions | {TopicPartition("u", 0): build_partition(2, 1)}
+    )
+    case = demote(cluster)
+    cluster.alerts = ()
+    cluster.metadata = replace(cluster.metadata, brokers={1: build_broker(1), 2: build_broker(2)})
+    case = cluster.create_executor().undo(case, "an operator's reason")
+    assert case.outcome is ActionOutcome.UNDONE
+    assert "t-1 not restored, because broker 3 is not registered any more" in case.explanations
+    assert cluster.metadata.led_by(2) == {TopicPartition("u", 0)}
+    assert cluster.demotion_marks == set()
+
+
+def test_an_undo_does_not_wait_for_a_replica_that_is_out_of_sync(cluster: SimulatedCluster) -> None:
+    case = demote(cluster)
+    cluster.alerts = ()
+    cluster.update_partition(TopicPartition("t", 1), in_sync=frozenset({1, 3}))
+    case = cluster.create_executor().undo(case, "an operator's reason")
+    assert case.outcome is ActionOutcome.UNDONE
+    assert case.explanations[-1].startswith("t-1 is led by broker 2 again when it has caught up there")
+    assert replica_orders(cluster)[1] == (2, 3, 1)
+
+
+@pytest.mark.parametrize(
+    ("change", "explanation"),
+    [
+        (None, "t-1 was deleted during the undo"),
+        (build_partition(1, 3), "t-1 was reassigned during the undo"),
+    ],
+)
+def test_an_undo_goes_on_although_a_partition_changes_meanwhile(
+    change: PartitionMetadata | None, explanation: str
+) -> None:
+    changed = TopicPartition("t", 1)
+
+    @dataclass
+    class ChangingCluster(SimulatedCluster):
+        def elect_preferred_leaders(self, partitions: Iterable[TopicPartition]) -> None:
+            super().elect_preferred_leaders(partitions)
+            if self.is_undoing:
+                others = {each: value for each, value in self.metadata.partitions.items() if each != changed}
+                partitions_now = others if change is None else others | {changed: change}
+                self.metadata = replace(self.metadata, partitions=partitions_now)
+
+        is_undoing: bool = False
+
+    cluster = ChangingCluster(alerts=(degraded_alert(2),))
+    case = demote(cluster)
+    cluster.alerts, cluster.is_undoing = (), True
+    case = cluster.create_executor().undo(case, None)
+    assert (case.outcome, case.explanations) == (ActionOutcome.UNDONE, (explanation,))
+    assert cluster.demotion_marks == set()
+
+
 def test_leadership_is_returned_in_batches_a_minute_apart(leading_cluster: SimulatedCluster) -> None:
     cluster, before = leading_cluster, leading_cluster.metadata
     case = demote(cluster)
@@ -321,6 +378,15 @@ def test_a_quarantine_is_undone_although_the_broker_needs_long_to_catch_up(
     assert case.explanations == (
         "after 300 s: broker 2 is out of sync in 3 of 3 partitions; it continues to catch up",
     )
+
+
+def test_a_quarantine_of_a_broker_that_does_not_answer_is_undone(cluster: SimulatedCluster) -> None:
+    case = quarantine(cluster)
+    cluster.alerts, cluster.is_silent = (), True
+    undone = cluster.create_executor().undo(case, "its host is gone")
+    assert undone.outcome is ActionOutcome.UNDONE
+    assert "broker 2 does not answer: its rate of follower.replication" in undone.explanations[-1]
+    assert cluster.metadata.throttled_topics == frozenset()
 
 
 def test_a_restart_ends_once_the_broker_has_returned(cluster: SimulatedCluster) -> None:

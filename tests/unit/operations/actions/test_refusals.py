@@ -252,14 +252,9 @@ def test_an_operator_can_close_the_case_of_a_removed_broker_with_a_reason() -> N
     assert find_undo_refusals(DEMOTED, removed, "replaced by 4", RULES[DEMOTED.kind]) == ()
 
 
-@pytest.mark.parametrize(
-    ("behind", "is_refused_to_operator"),
-    [(TopicPartition("t", 1), True), (TopicPartition("followed", 0), False)],
-)
-def test_leadership_is_not_returned_to_a_broker_that_is_out_of_sync(
-    behind: TopicPartition, is_refused_to_operator: bool
-) -> None:
-    """The controller requires it to be in sync everywhere, an operator only where it is to lead."""
+@pytest.mark.parametrize("behind", [TopicPartition("t", 1), TopicPartition("followed", 0)])
+def test_leadership_is_not_returned_to_a_broker_that_is_out_of_sync(behind: TopicPartition) -> None:
+    """An operator may return it where the broker can lead: it may never catch up in one of its partitions."""
     in_sync = {
         TopicPartition("t", 1): build_partition(3, 1, 2),
         TopicPartition("followed", 0): build_partition(3, 1, 2),
@@ -269,5 +264,4 @@ def test_leadership_is_not_returned_to_a_broker_that_is_out_of_sync(
     (refusal,) = find_undo_refusals(DEMOTED, snapshot, None, RULES[DEMOTED.kind])
     assert refusal.reason is RefusalReason.NOT_IN_SYNC
     assert f"{behind.topic}-{behind.partition}" in refusal.explanation
-    operator_refusals = find_undo_refusals(DEMOTED, snapshot, "now", RULES[DEMOTED.kind])
-    assert bool(operator_refusals) is is_refused_to_operator
+    assert not find_undo_refusals(DEMOTED, snapshot, "now", RULES[DEMOTED.kind])

@@ -83,6 +83,8 @@ class SimulatedCluster:
     """Whether elections change no leader."""
     catches_up: bool = True
     """Whether a broker is in sync as soon as its throttle is removed."""
+    is_silent: bool = False
+    """Whether a broker does not tell its settings."""
     restart_fails: bool = False
     """Whether the restart command fails."""
     idle_partitions: frozenset[TopicPartition] = frozenset()
@@ -188,14 +190,17 @@ class SimulatedCluster:
             self.metadata, throttled_topics=self.metadata.throttled_topics | set(replicas)
         )
 
-    def remove_throttle(self, broker_id: int, replicas: Mapping[str, str], *, registered: bool) -> None:
+    def remove_throttle(self, broker_id: int, replicas: Mapping[str, str], *, registered: bool) -> bool:
         self.requests.append("remove throttle")
         assert registered is (broker_id in self.metadata.brokers)
         self.metadata = replace(
             self.metadata, throttled_topics=self.metadata.throttled_topics - set(replicas)
         )
+        if self.is_silent:
+            return False
         for partition, metadata in self.metadata.replicated_on(broker_id).items() if self.catches_up else ():
             self.update_partition(partition, in_sync=metadata.in_sync | {broker_id})
+        return True
 
     def restart_broker(self, broker_id: int) -> None:
         """Restart a broker at once; it is out of sync in throttled partitions to which is produced."""

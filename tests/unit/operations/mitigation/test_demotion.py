@@ -62,7 +62,7 @@ def test_a_restoration_restores_every_order_exactly(before: ClusterMetadata, bro
     demoted = {
         partition: PartitionMetadata(None, order.after, frozenset()) for partition, order in orders.items()
     }
-    restoration = plan_restoration(build_metadata(partitions=demoted), orders)
+    restoration = plan_restoration(build_metadata(map(build_broker, BROKER_IDS), demoted), orders)
     assert restoration.orders == {partition: before.partitions[partition].replicas for partition in orders}
     assert not restoration.kept
     assert restoration.led_by(broker_id) == sorted(
