@@ -15,21 +15,24 @@ from typing import Any
 
 import yaml
 from click.testing import CliRunner, Result
+from confluent_kafka.admin import AdminClient
 
 from fleetgauge_core.detection import FindingSubject, HealthCondition, HealthState
 from fleetgauge_core.detection.finding import build_finding
-from fleetgauge_core.fleet import ClusterAccess
+from fleetgauge_core.fleet import ClusterAccess, load_fleet
 from fleetgauge_core.kafka import (
+    FOLLOWER_THROTTLED_RATE,
     ClusterAdmin,
     LeaderElection,
     RecordProducer,
     TopicSpec,
+    ensure_state_topic,
     read_cluster_metadata,
 )
 from fleetgauge_core.metadata import ClusterMetadata
 from fleetgauge_core.runtime.health_server import ProcessHealth
 from fleetgauge_core.runtime.shutdown import ShutdownFlag
-from fleetgauge_core.tables import ActionKind, ActionOutcome
+from fleetgauge_core.tables import ACTIONS, CORRECTIONS, ActionKind, ActionOutcome
 from fleetgauge_local.fleet import LocalFleet
 from fleetgauge_operations.actions.audit_log import AuditLog
 from fleetgauge_operations.actions.plan.case import ActionCase
@@ -37,7 +40,8 @@ from fleetgauge_operations.mitigation.cli import mitigate
 from fleetgauge_operations.mitigation.context import open_mitigation
 from fleetgauge_operations.mitigation.controller import MitigationController
 from fleetgauge_operations.mitigation.plan.limits import MitigationLimits
-from tests.kafka.agents import Agent
+from tests.browser.lake import put
+from tests.kafka.agents import Agent, build_fleet
 from tests.receiver import Receiver
 from tests.waiting import wait_until
 
@@ -153,6 +157,44 @@ class MitigationTestbed:
     @property
     def audit_log(self) -> AuditLog:
         return AuditLog(str(self.folder / "lake"))
+
+
+@contextmanager
+def open_testbed(
+    mitigated_fleet: LocalFleet, telemetry_fleet: LocalFleet, folder: Path
+) -> Iterator[MitigationTestbed]:
+    """Yield the cluster `mitigated` of a fleet under mitigation, with topics and tables of its own."""
+    fleet, telemetry = build_fleet(mitigated_fleet, ["mitigated"], telemetry_fleet=telemetry_fleet)
+    document = fleet.model_dump(mode="json", exclude_defaults=True)
+    document["clusters"][0]["restart"] = build_restart_command(mitigated_fleet)
+    for topic in ("watch_state", "demotions"):
+        document["telemetry"]["topics"][topic] = {"name": f"{topic}-{uuid.uuid4().hex[:8]}"}
+    document["lake"] = str(folder / "lake")
+    on_call = Receiver()
+    document["notifiers"] = [{"kind": "webhook", "url": on_call.url}]
+    (folder / "fleet.yaml").write_text(yaml.safe_dump(document))
+    described = load_fleet(folder / "fleet.yaml")
+    assert described.telemetry is not None
+    for table in (ACTIONS, CORRECTIONS):
+        put(folder / "lake", table, [])
+    agent = Agent(described, described.telemetry, folder / "spool")
+    ensure_state_topic(described.telemetry, described.telemetry.topics.watch_state)
+    watch = LeaderElection(telemetry.access, described.telemetry.topics.watch_state.name)
+    testbed = MitigationTestbed(
+        folder, ClusterAccess(mitigated_fleet.bootstrap("mitigated")), agent, on_call, watch
+    )
+    telemetry_admin = ClusterAdmin(telemetry.access)
+    telemetry_admin.start()
+    telemetry_admin.create_topic(
+        TopicSpec(telemetry.topics.health_events.name, partitions=1, replication_factor=1)
+    )
+    with on_call.listening(), elected(watch):
+        yield testbed
+    # A test that failed half-way must not leave its throttle to the next one.
+    testbed.admin.set_broker_setting(2, FOLLOWER_THROTTLED_RATE, None)
+    admin = AdminClient({"bootstrap.servers": testbed.access.bootstrap})
+    for deletion in admin.delete_topics(testbed.topics).values() if testbed.topics else ():
+        deletion.result(DEADLINE_S)
 
 
 @contextmanager
