@@ -10,6 +10,7 @@ import pytest
 from fleetgauge_core.lake.lease import LeaseError, hold_lease
 from fleetgauge_core.lake.lease_objects import StoredLeaseObjects, open_lease_objects
 from fleetgauge_core.lake.shared_lease import (
+    DURATION_S,
     LeaseHolder,
     LeaseLostError,
     LeaseTakenError,
@@ -17,7 +18,9 @@ from fleetgauge_core.lake.shared_lease import (
     SharedLease,
     StoreUnavailableError,
 )
-from tests.lake_writer import another_holder
+from fleetgauge_core.lake.table_store import TableStore
+from fleetgauge_core.tables import ACTIONS
+from tests.lake_writer import another_holder, commit
 from tests.s3 import S3
 from tests.waiting import let_pass
 
@@ -138,3 +141,46 @@ def test_a_store_without_conditional_writes_is_refused_with_the_remedy(
         hold_lease(lake, "", print),
     ):
         pass
+
+
+@pytest.fixture(params=["file", "s3"])
+def shared_lake(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The URI of a lake that nothing has written to."""
+    if request.param == "file":
+        return f"file://{tmp_path}/lake"
+    s3: S3 = request.getfixturevalue("s3")
+    for name, value in s3.environment.items():
+        monkeypatch.setenv(name, value)
+    bucket = f"lake-{time.monotonic_ns()}"
+    s3.make_bucket(bucket)
+    return f"s3://{bucket}/lake"
+
+
+def read_ids(lake: str) -> list[str]:
+    return sorted(row["action_id"] for row in TableStore(lake, ACTIONS).rows(columns=["action_id"]))
+
+
+@pytest.mark.thorough
+def test_a_holder_that_was_suspended_commits_nothing_after_another_has_followed_it(shared_lake: str) -> None:
+    with another_holder(shared_lake) as first:
+        assert commit(first, "first") == "committed"
+        first.send_signal(signal.SIGSTOP)
+        began_s = time.monotonic()
+        with another_holder(shared_lake) as second:
+            followed_s = time.monotonic() - began_s
+            assert commit(second, "second") == "committed"
+            first.send_signal(signal.SIGCONT)
+            assert "another process has taken the lake over" in commit(first, "late")
+            assert commit(second, "third") == "committed"
+    assert DURATION_S <= followed_s <= 2 * DURATION_S
+    assert read_ids(shared_lake) == ["first", "second", "third"]
+
+
+@pytest.mark.thorough
+def test_a_holder_that_was_killed_is_followed_after_the_expiry(shared_lake: str) -> None:
+    with another_holder(shared_lake) as first:
+        assert commit(first, "first") == "committed"
+        first.kill()
+    with another_holder(shared_lake) as second:
+        assert commit(second, "second") == "committed"
+    assert read_ids(shared_lake) == ["first", "second"]
