@@ -214,14 +214,18 @@ def test_a_damaged_data_file_is_named_or_does_not_matter(
     for file in (stream.folder / CLUSTER_MINUTES.path).rglob(f"day=*/{pattern}"):
         damage(file)
     try:
-        with explaining_lake_errors():
+        with explaining_lake_errors(str(stream.folder)):
             go_on(stream)
     except LakeFileError as error:
         message = str(error)
         assert re.fullmatch(r"\S+/silver/cluster_minutes/day=\S+\.parquet is damaged or gone: .*", message)
-        repair(stream)
-        repair(stream, "--accept-loss")
+        assert repair(stream)[CLUSTER_MINUTES.path]["outcome"] == "damaged"
+        assert repair(stream, "--accept-loss")[CLUSTER_MINUTES.path]["outcome"] == "lost"
+        assert repair(stream)[CLUSTER_MINUTES.path]["outcome"] == "whole"
         go_on(stream)
+    else:
+        # Without its checksum file a file is not checked, and is whole; any other damage is noticed.
+        assert (pattern, damage) == (".*.parquet.crc", remove)
 
 
 @pytest.fixture
@@ -242,7 +246,7 @@ def test_a_full_disk_is_one_line_and_loses_no_record(stream: Stream, small_disk:
     _, _, free = disk_usage(small_disk)
     (small_disk / "filler").write_bytes(bytes(free - 4096))
     is_one_line = r"^[^\n]*(disk is full|No space left)[^\n]*$"
-    with pytest.raises(OperationalError, match=is_one_line), explaining_lake_errors():
+    with pytest.raises(OperationalError, match=is_one_line), explaining_lake_errors(str(stream.folder)):
         go_on(stream)
     remove(small_disk / "filler")
     go_on(stream)

@@ -4,6 +4,7 @@ Credentials and endpoints of object stores come from the environment variables o
 """
 
 import errno
+import logging
 import os
 import re
 from collections.abc import Mapping
@@ -20,9 +21,11 @@ from fleetgauge_core.lake.newest_version import (
     NewestVersion,
     describe_version,
     read_newest_version,
-    store_newest_version,
+    write_newest_version,
 )
 from fleetgauge_core.tables import ColumnType, Table
+
+_log = logging.getLogger("fleetgauge.lake")
 
 #: The Arrow type of each column type, as delta-rs reads and writes it.
 ARROW_TYPES: Mapping[ColumnType, pa.DataType] = {
@@ -113,17 +116,32 @@ def open_table(lake: str, table: Table) -> DeltaTable | None:
     # Read first, so that a commit between the two is newer than the stored version, and not missing.
     stored = read_newest_version(lake, table)
     try:
-        delta = DeltaTable(location, storage_options=storage_options(location))
+        delta = _open(location)
     except TableNotFoundError:
-        if stored:
+        if stored and not DeltaTable.is_deltatable(location, storage_options=storage_options(location)):
             raise _describe_lost_log(stored) from None
         return None
     except DELTA_ERRORS as error:
         if damage := read_log_state(open_files(lake), table.path).damage:
             raise DamagedTableError(str(damage[0])) from error
         raise
-    ensure_newest(lake, table, delta, stored)
+    try:
+        ensure_newest(lake, table, delta, stored)
+    except DamagedTableError:
+        # A file system between may show the version before the commit.
+        delta = _open(location)
+        ensure_newest(lake, table, delta, stored)
     return delta
+
+
+def _open(location: str) -> DeltaTable:
+    try:
+        return DeltaTable(location, storage_options=storage_options(location))
+    except BaseException as error:
+        # delta-rs panics at some damaged checkpoints; Python's own exceptions have other names.
+        if type(error).__name__ != "PanicException":
+            raise
+        raise DamagedTableError(f"{LOG_FOLDER} cannot be read") from error
 
 
 def ensure_newest(lake: str, table: Table, delta: DeltaTable, stored: NewestVersion | None) -> None:
@@ -146,10 +164,19 @@ def ensure_newest(lake: str, table: Table, delta: DeltaTable, stored: NewestVers
     raise DamagedTableError(f"{LOG_FOLDER} {problem}, but version {stored.version} was written")
 
 
-def store_committed_version(lake: str, table: Table) -> None:
-    """Store the version that Spark has just committed as the newest one. Raises: one of DELTA_ERRORS."""
-    location = table_uri(lake, table)
-    store_newest_version(lake, table, DeltaTable(location, storage_options=storage_options(location)))
+def store_newest_version(lake: str, table: Table, delta: DeltaTable | None = None) -> None:
+    """Store the version that has just been committed; without ``delta``, by Spark, it is opened.
+
+    The commit stands whether or not it can be stored here, so that an error is only logged.
+    """
+    try:
+        write_newest_version(lake, table, describe_version(delta or _open(table_uri(lake, table))))
+    except DELTA_ERRORS as error:
+        _log.warning(
+            "%s: the version of a commit cannot be stored, and its loss might not be noticed: %s",
+            table.path,
+            describe_table_error(error),
+        )
 
 
 def table_exists(lake: str, table: Table) -> bool:
@@ -158,13 +185,18 @@ def table_exists(lake: str, table: Table) -> bool:
     Raises: one of DELTA_ERRORS if the lake cannot be read; DamagedTableError if the log is gone.
     """
     location = table_uri(lake, table)
+
+    def has_log() -> bool:
+        return DeltaTable.is_deltatable(location, storage_options=storage_options(location))
+
+    if has_log():
+        return True
     _ensure_readable(location)
     stored = read_newest_version(lake, table)
-    if DeltaTable.is_deltatable(location, storage_options=storage_options(location)):
-        return True
-    if stored:
+    # It may have been created between the two.
+    if stored and not has_log():
         raise _describe_lost_log(stored)
-    return False
+    return stored is not None
 
 
 def _describe_lost_log(stored: NewestVersion) -> DamagedTableError:

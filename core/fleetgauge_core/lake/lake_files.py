@@ -6,12 +6,18 @@ Credentials and endpoints of object stores come from the environment, as for del
 import os
 import uuid
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import timedelta
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 T = TypeVar("T")
 
+#: The environment variables that a store is opened with.
+_SETTINGS = ("AWS_", "AZURE_", "GOOGLE_")
 _TIMEOUTS = {"timeout": timedelta(seconds=5), "connect_timeout": timedelta(seconds=5)}
 _RETRIES = {"max_retries": 2, "retry_timeout": timedelta(seconds=10)}
 
@@ -21,9 +27,6 @@ class LakeFiles(Protocol):
 
     def read(self, name: str) -> bytes | None:
         """Return the content of a file; None if there is none."""
-
-    def read_end(self, name: str, size: int) -> bytes:
-        """Return the last ``size`` bytes of a file, or all if it is shorter."""
 
     def write(self, name: str, content: bytes) -> None:
         """Write a file, so that a reader or a power failure finds the old or the new content."""
@@ -54,12 +57,6 @@ class FolderFiles:
         except (FileNotFoundError, NotADirectoryError):
             return None
 
-    def read_end(self, name: str, size: int) -> bytes:
-        """Return the last ``size`` bytes of a file, or all if it is shorter."""
-        with (self._lake / name).open("rb") as file:
-            file.seek(max(0, os.fstat(file.fileno()).st_size - size))
-            return file.read()
-
     def write(self, name: str, content: bytes) -> None:
         """Write a file, so that a reader or a power failure finds the old or the new content."""
         path = self._lake / name
@@ -73,15 +70,26 @@ class FolderFiles:
             temporary.replace(path)
         finally:
             temporary.unlink(missing_ok=True)
+        # The new name is in the folder, which is written to the disk apart.
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
 
     def list_sizes(self, folder: str, after: str = "") -> Mapping[str, int]:
         """Return the size in bytes of each file in a folder by its name; ``after`` leaves out names."""
-        try:
-            with os.scandir(self._lake / folder) as entries:
-                wanted = [entry for entry in entries if entry.name > after and entry.is_file()]
-                return {entry.name: entry.stat().st_size for entry in wanted}
-        except FileNotFoundError:
+        path = self._lake / folder
+        if not path.is_dir():
             return {}
+        sizes = {}
+        with os.scandir(path) as entries:
+            for entry in entries:
+                # Another process may delete its temporary file meanwhile.
+                with suppress(FileNotFoundError):
+                    if entry.name > after and entry.is_file():
+                        sizes[entry.name] = entry.stat().st_size
+        return sizes
 
     def rename(self, name: str, new_name: str) -> None:
         """Rename a file."""
@@ -106,16 +114,6 @@ class ObjectFiles:
             return bytes(_translate(lambda: obstore.get(self._store, name).bytes()))
         except FileNotFoundError:
             return None
-
-    def read_end(self, name: str, size: int) -> bytes:
-        """Return the last ``size`` bytes of a file, or all if it is shorter."""
-        import obstore
-
-        total = _translate(lambda: obstore.head(self._store, name))["size"]
-        start = max(0, total - size)
-        if start == total:
-            return b""
-        return bytes(_translate(lambda: obstore.get_range(self._store, name, start=start, end=total)))
 
     def write(self, name: str, content: bytes) -> None:
         """Write a file, so that a reader finds the old or the new content."""
@@ -150,17 +148,29 @@ class ObjectFiles:
 
 def open_files(lake: str) -> LakeFiles:
     """Return the files of a lake. Raises: OSError if nothing can be at that URI."""
+    if lake.startswith("file://"):
+        return FolderFiles(Path(url2pathname(urlsplit(lake).path)))
     return ObjectFiles(open_store(lake)) if "://" in lake else FolderFiles(Path(lake))
 
 
 def open_store(lake: str) -> Any:
-    """Return the store of obstore at the URI of a lake. Raises: OSError if there can be none."""
+    """Return the store of obstore at the URI of a lake; a file:// folder is created.
+
+    Raises: OSError if there can be none.
+    """
+    settings = ((name, value) for name, value in os.environ.items() if name.startswith(_SETTINGS))
+    return _open_store(lake, tuple(sorted(settings)))
+
+
+@lru_cache(maxsize=8)
+def _open_store(lake: str, settings: tuple[tuple[str, str], ...]) -> Any:
+    """Return one store for all requests, because each has connections of its own."""
     # obstore takes a twentieth of a second to import, and a lake in a folder does not need it.
     from obstore.store import from_url
 
     options: dict[str, Any] = {"mkdir": True}
     if not lake.startswith("file:"):
-        allows_http = os.environ.get("AWS_ALLOW_HTTP", "").lower() == "true"
+        allows_http = dict(settings).get("AWS_ALLOW_HTTP", "").lower() == "true"
         options = {"client_options": _TIMEOUTS | {"allow_http": allows_http}, "retry_config": _RETRIES}
     return _translate(lambda: from_url(lake, **options))
 

@@ -137,10 +137,11 @@ def _find_checkpoint_problem(content: bytes) -> str | None:
     if not content:
         return "is empty"
     try:
-        rows = pq.read_table(pa.BufferReader(content), columns=["add"])["add"].to_pylist()
-        for action in filter(None, rows):
+        table = pq.read_table(pa.BufferReader(content))
+        table.validate(full=True)
+        for action in filter(None, table["add"].to_pylist()):
             json.loads(action.get("stats") or "{}")
-    except (pa.ArrowException, OSError, KeyError, ValueError):
+    except (pa.ArrowException, OSError, KeyError, ValueError, TypeError):
         return "is cut or damaged"
     return None
 

@@ -7,11 +7,13 @@ it leads to the version that was stored as the newest one.
 
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 
 from deltalake import DeltaTable
-from deltalake.exceptions import DeltaError
+from deltalake.exceptions import DeltaError, DeltaProtocolError
 
 from fleetgauge_core.lake.checksum_files import checksum_file
 from fleetgauge_core.lake.lake_files import LakeFiles
@@ -85,9 +87,11 @@ def _set_log_files_aside(files: LakeFiles, table_path: str, names: Iterable[str]
 
 
 def set_aside(files: LakeFiles, path: str) -> None:
-    """Rename a file so that nothing reads it any more. Raises: OSError."""
+    """Rename a file so that nothing reads it any more; no earlier one is replaced. Raises: OSError."""
     folder, slash, name = path.rpartition("/")
-    files.rename(path, f"{folder}{slash}{_DAMAGED}{name}")
+    taken = files.list_sizes(folder)
+    names = (f"{_DAMAGED}{number or ''}{'-' if number else ''}{name}" for number in count())
+    files.rename(path, f"{folder}{slash}{next(new for new in names if new not in taken)}")
 
 
 def _list_companions(name: str) -> tuple[str, ...]:
@@ -110,9 +114,9 @@ def _list_lossless(state: LogState) -> Iterator[Sequence[str]]:
     yield ()
     yield (HINT_FILE,)
     checkpoints = [name for _, (name, _) in sorted(state.checkpoints.items(), reverse=True)]
-    for count in range(1, len(checkpoints) + 1):
-        yield (*checkpoints[:count], HINT_FILE)
-        yield tuple(checkpoints[:count])
+    for newest in range(1, len(checkpoints) + 1):
+        yield (*checkpoints[:newest], HINT_FILE)
+        yield tuple(checkpoints[:newest])
 
 
 def _list_lossy(state: LogState, copied: set[str]) -> Iterator[Sequence[str]]:
@@ -145,9 +149,14 @@ def _open_without(table: Path, names: Sequence[str]) -> NewestVersion | None:
     try:
         delta = DeltaTable(str(table))
         # Reads the statistics of the files, which a damaged checkpoint may spoil.
-        delta.to_pyarrow_dataset()
+        with suppress(DeltaProtocolError):
+            delta.to_pyarrow_dataset()
         return describe_version(delta)
-    except (DeltaError, OSError, ValueError):
+    except (DeltaError, ValueError):
+        return None
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":
+            raise
         return None
     finally:
         for name in names:

@@ -12,7 +12,6 @@ Internal tables are left out: a command that finds an older progress does some o
 
 import hashlib
 import json
-import logging
 import zlib
 from dataclasses import asdict, dataclass
 
@@ -23,8 +22,8 @@ from deltalake import DeltaTable
 from fleetgauge_core.lake.lake_files import LakeFiles, open_files
 from fleetgauge_core.tables import Table
 
-log = logging.getLogger("fleetgauge.lake")
-
+#: Of the digest: a later version of the libraries may render paths or partitions otherwise.
+_FORMAT = 1
 _HASHED = ("path", "size_bytes")
 
 
@@ -38,19 +37,20 @@ class NewestVersion:
 
     def encode(self) -> bytes:
         """Return it as JSON with a checksum."""
-        document = asdict(self)
+        document = asdict(self) | {"format": _FORMAT}
         return json.dumps(document | {"checksum": _checksum(document)}).encode()
 
 
 def decode_version(content: bytes) -> NewestVersion | None:
-    """Return the stored version; None if the file is damaged."""
+    """Return the stored version; None if the file is damaged or has another format."""
     try:
         document = json.loads(content)
-        checksum = document.pop("checksum")
+        is_right = document.pop("checksum") == _checksum(document)
+        is_right = document.pop("format") == _FORMAT and is_right
         version = NewestVersion(**document)
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
-    return version if checksum == _checksum(document) else None
+    return version if is_right else None
 
 
 def describe_version(delta: DeltaTable) -> NewestVersion:
@@ -63,42 +63,16 @@ def read_newest_version(lake: str, table: Table) -> NewestVersion | None:
 
     A damaged file is written anew by the table's next commit. Raises: OSError if the lake does not answer.
     """
-    if table.is_internal:
-        return None
-    name = version_file(table)
-    content = open_files(lake).read(name)
-    if content is None:
-        return None
-    version = decode_version(content)
-    if version is None:
-        log.warning(
-            "%s/%s is damaged: until the table's next commit, its newest version is not checked",
-            lake,
-            name,
-        )
-    return version
+    content = None if table.is_internal else open_files(lake).read(version_file(table))
+    return decode_version(content) if content else None
 
 
-def store_newest_version(lake: str, table: Table, delta: DeltaTable) -> None:
-    """Store the version that has just been committed, unless a later commit of another writer is stored.
-
-    The commit stands whether or not it can be stored here, so that an error is only logged.
-    """
-    if table.is_internal:
-        return
-    try:
-        files = open_files(lake)
-        stored = read_newest_version(lake, table)
-        committed = describe_version(delta)
-        if not (stored and stored.table_id == committed.table_id and stored.version > committed.version):
-            files.write(version_file(table), committed.encode())
-    except OSError as error:
-        log.warning(
-            "%s/%s cannot be written, so that the loss of the newest commit would not be noticed: %s",
-            lake,
-            version_file(table),
-            error,
-        )
+def write_newest_version(lake: str, table: Table, committed: NewestVersion) -> None:
+    """Store a version, unless a later commit of another writer is stored. Raises: OSError."""
+    stored = read_newest_version(lake, table)
+    is_later = stored and stored.table_id == committed.table_id and stored.version > committed.version
+    if not (table.is_internal or is_later):
+        open_files(lake).write(version_file(table), committed.encode())
 
 
 def forget_newest_version(files: LakeFiles, table: Table) -> None:

@@ -7,24 +7,25 @@ from enum import StrEnum
 import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError, DeltaProtocolError
 
 from fleetgauge_core.lake.checksum_files import checksum_file, find_mismatches
 from fleetgauge_core.lake.delta_table import (
-    DELTA_ERRORS,
     DamagedTableError,
     describe_table_error,
     open_table,
-    storage_options,
-    table_uri,
-)
-from fleetgauge_core.lake.lake_files import LakeFiles, open_files
-from fleetgauge_core.lake.log_damage import LOG_FOLDER, is_log_file
-from fleetgauge_core.lake.log_repair import apply_repair, find_repair, set_aside, set_log_aside
-from fleetgauge_core.lake.newest_version import (
-    forget_newest_version,
-    read_newest_version,
     store_newest_version,
 )
+from fleetgauge_core.lake.lake_files import LakeFiles, open_files
+from fleetgauge_core.lake.log_damage import (
+    CHECKPOINT_FILE,
+    HINT_FILE,
+    LOG_FOLDER,
+    is_log_file,
+    read_log_state,
+)
+from fleetgauge_core.lake.log_repair import apply_repair, find_repair, set_aside, set_log_aside
+from fleetgauge_core.lake.newest_version import forget_newest_version, read_newest_version
 from fleetgauge_core.tables import Table
 
 _MISSING = "is missing"
@@ -60,13 +61,16 @@ def repair_table(lake: str, table: Table, *, accepts_loss: bool, dry_run: bool =
     """
     try:
         delta = open_table(lake, table)
+        if delta is None:
+            return TableRepair(table, RepairOutcome.WHOLE)
+        # Reads the statistics of the files, which a damaged checkpoint may spoil.
+        delta.to_pyarrow_dataset()
     except DamagedTableError as error:
         return _repair_log(lake, table, error.problem, accepts_loss, dry_run)
-    if delta is None:
-        return TableRepair(table, RepairOutcome.WHOLE)
-    try:
-        delta.to_pyarrow_dataset()
-    except (*DELTA_ERRORS, ValueError) as error:
+    except DeltaProtocolError as error:
+        # The table is whole, and of a newer version of Delta than its reader.
+        return TableRepair(table, RepairOutcome.DAMAGED, describe_table_error(error))
+    except (DeltaError, ValueError) as error:
         return _repair_log(lake, table, describe_table_error(error), accepts_loss, dry_run)
     data = _repair_data(lake, table, delta, accepts_loss, dry_run)
     return _repair_checksum_files(lake, table, dry_run) if data.outcome is RepairOutcome.WHOLE else data
@@ -79,24 +83,33 @@ def repair_log_without_loss(lake: str, table: Table) -> TableRepair:
     """
     try:
         open_table(lake, table)
-    except DamagedTableError as error:
-        return _repair_log(lake, table, error.problem, table.is_internal, dry_run=False)
+    except DeltaProtocolError:
+        raise
+    except DeltaError as error:
+        problem = error.problem if isinstance(error, DamagedTableError) else describe_table_error(error)
+        return _repair_log(lake, table, problem, table.is_internal, dry_run=False)
     return _repair_checksum_files(lake, table, dry_run=False)
 
 
 def _repair_checksum_files(lake: str, table: Table, dry_run: bool) -> TableRepair:
-    """Set aside the checksum files that a log does not match, although it is as it was written."""
+    """Set aside the checksum files that a log does not match, although it is as it was written.
+
+    Only the files that are read: the newest checkpoint, the commits since, and the hint.
+    """
     files, folder = open_files(lake), f"{table.path}/{LOG_FOLDER}"
-    log_files = [name for name in files.list_sizes(folder) if is_log_file(name)]
-    mismatches = find_mismatches(files, [f"{folder}/{name}" for name in log_files])
+    names = files.list_sizes(folder)
+    newest = max((name[:20] for name in names if CHECKPOINT_FILE.fullmatch(name)), default="")
+    needed = (name for name in names if is_log_file(name) and (name >= newest or name == HINT_FILE))
+    checked = [f"{folder}/{name}" for name in needed if checksum_file(name) in names]
+    mismatches = find_mismatches(files, checked)
     if not mismatches:
         return TableRepair(table, RepairOutcome.WHOLE)
     if not dry_run:
         for path in mismatches:
             set_aside(files, checksum_file(path))
-    names = ", ".join(checksum_file(path).rpartition("/")[2] for path in mismatches)
+    different = ", ".join(checksum_file(path).rpartition("/")[2] for path in mismatches)
     return TableRepair(
-        table, RepairOutcome.REPAIRED, f"the log is whole without {names}, which differ from it"
+        table, RepairOutcome.REPAIRED, f"the log is whole without {different}, which differ from it"
     )
 
 
@@ -104,6 +117,9 @@ def _repair_log(lake: str, table: Table, problem: str, accepts_loss: bool, dry_r
     files = open_files(lake)
     repair = find_repair(files, table.path, read_newest_version(lake, table))
     if repair is None:
+        state = read_log_state(files, table.path)
+        if state.newest >= 0 and not state.damage:
+            return TableRepair(table, RepairOutcome.DAMAGED, problem)
         if not accepts_loss:
             return TableRepair(table, RepairOutcome.DAMAGED, f"{problem}; all rows of the table are lost")
         if not dry_run:
@@ -137,7 +153,7 @@ def _repair_data(
             path = f"{table.path}/{name}"
             if problem == _MISMATCH:
                 set_aside(files, checksum_file(path))
-            if problem != _MISSING and not _can_be_read(files, path):
+            if problem != _MISSING and not (problem == _MISMATCH and _can_be_read(files, path)):
                 set_aside(files, path)
         delta.repair()
         _accept(lake, table, files)
@@ -175,5 +191,4 @@ def _can_be_read(files: LakeFiles, path: str) -> bool:
 def _accept(lake: str, table: Table, files: LakeFiles) -> None:
     """Let what can be read now count as the newest version."""
     forget_newest_version(files, table)
-    location = table_uri(lake, table)
-    store_newest_version(lake, table, DeltaTable(location, storage_options=storage_options(location)))
+    store_newest_version(lake, table)

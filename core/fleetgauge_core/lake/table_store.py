@@ -22,10 +22,10 @@ from fleetgauge_core.lake.delta_table import (
     is_write_refused,
     open_table,
     storage_options,
+    store_newest_version,
     table_exists,
     table_uri,
 )
-from fleetgauge_core.lake.newest_version import store_newest_version
 from fleetgauge_core.tables import Table
 from fleetgauge_core.tables.row_diff import RowOperation, apply_differences, diff_rows
 

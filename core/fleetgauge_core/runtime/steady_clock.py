@@ -19,6 +19,8 @@ _log = logging.getLogger("fleetgauge.clock")
 MIN_STEP = timedelta(seconds=2)
 #: A wrong step has been noticed and undone by then; a right one is adopted.
 LASTING_STEP = timedelta(hours=1)
+#: A machine that has just started sets its clock by the network, and is right from then on.
+EARLY = timedelta(minutes=5)
 
 
 def read_wall_clock() -> datetime:
@@ -39,8 +41,8 @@ class _Anchor:
 class SteadyClock:
     """Wall time that moves with the time that passes, and with nothing else.
 
-    ``adopts_after``: how long a step must last to be adopted; None if only ``adopt_step`` adopts it.
-    Threads may share it.
+    A step within EARLY of the start is adopted at once. ``adopts_after``: how long a later one must last to
+    be adopted; None if only ``adopt_step`` adopts it. Threads may share it.
     """
 
     def __init__(
@@ -53,7 +55,8 @@ class SteadyClock:
         self._clock_ns = clock_ns
         self._adopts_after = adopts_after
         self._lock = threading.Lock()
-        self._anchor = _Anchor(wall(), clock_ns())
+        wall_time, self._started_ns = self._read()
+        self._anchor = _Anchor(wall_time, self._started_ns)
 
     def now(self) -> datetime:
         """Return the time."""
@@ -79,17 +82,30 @@ class SteadyClock:
 
     def _look(self) -> datetime:
         """Return the time; log a step that begins or ends, and adopt one that has lasted."""
-        anchor, now_ns = self._anchor, self._clock_ns()
+        anchor, (wall, now_ns) = self._anchor, self._read()
         now = anchor.wall + timedelta(microseconds=(now_ns - anchor.uptime_ns) // 1000)
-        step = self._wall() - now
+        step = wall - now
         if abs(step - anchor.step) >= MIN_STEP:
             self._anchor = _Anchor(anchor.wall, anchor.uptime_ns, _round(step), now_ns)
+        if self._anchor.step and self._is_to_be_adopted(now_ns):
+            return now + self._adopt()
+        if self._anchor.step != anchor.step:
             _log_step(self._anchor.step)
-        elif anchor.step and self._adopts_after is not None:
-            lasted = timedelta(microseconds=(now_ns - anchor.stepped_ns) // 1000)
-            if lasted >= self._adopts_after:
-                return now + self._adopt()
         return now
+
+    def _is_to_be_adopted(self, now_ns: int) -> bool:
+        if _to_duration(self._anchor.stepped_ns - self._started_ns) < EARLY:
+            return True
+        lasted = _to_duration(now_ns - self._anchor.stepped_ns)
+        return self._adopts_after is not None and lasted >= self._adopts_after
+
+    def _read(self) -> tuple[datetime, int]:
+        """Read both clocks at one moment: a process that is suspended between the two has to look again."""
+        while True:
+            before_ns = self._clock_ns()
+            wall, after_ns = self._wall(), self._clock_ns()
+            if _to_duration(after_ns - before_ns) < MIN_STEP / 4:
+                return wall, after_ns
 
     def _adopt(self) -> timedelta:
         step = self._anchor.step
@@ -97,6 +113,10 @@ class SteadyClock:
             self._anchor = _Anchor(self._anchor.wall + step, self._anchor.uptime_ns)
             _log.warning("the step of this machine's clock by %s is adopted", step)
         return step
+
+
+def _to_duration(nanoseconds: int) -> timedelta:
+    return timedelta(microseconds=nanoseconds // 1000)
 
 
 def _round(step: timedelta) -> timedelta:

@@ -186,6 +186,11 @@ class QuarantineSteps:
         run.require_leadership()
         throttles = decode_throttles(run.case.plan)
         if not self.cluster.remove_throttle(run.broker_id, throttles, registered=True):
+            if run.request.reason is None:
+                raise ActionFailedError(
+                    f"broker {run.broker_id} does not answer, so that its {FOLLOWER_THROTTLED_RATE} is still "
+                    "set; give a --reason to close the case without it"
+                )
             run.explain(
                 f"broker {run.broker_id} does not answer: its rate of {FOLLOWER_THROTTLED_RATE} stays set, "
                 "and throttles nothing without replicas"
@@ -209,5 +214,7 @@ def _wait_until_restarted(run: ActionRun) -> None:
 
 
 def _explain(run: ActionRun, partitions: Mapping[TopicPartition, str]) -> None:
-    for partition, explanation in sorted(partitions.items()):
-        run.explain(f"{partition.topic}-{partition.partition} {explanation}")
+    """Add an explanation for each reason, with the partitions that it applies to."""
+    for explanation in sorted(set(partitions.values())):
+        affected = [partition for partition, reason in partitions.items() if reason == explanation]
+        run.explain(f"{format_partitions(affected)} {explanation}")

@@ -196,7 +196,8 @@ def run_recovery(
         last_plans[_plan_key(plan)] = plan
 
     watermark_every_s = _OBSERVATIONS_PER_WATERMARK * observe_every_s
-    # Times are compared with earlier ones of this process, which an adopted step would make wrong.
+    # Times are compared with earlier ones of this process, which an adopted step would make wrong; leases of
+    # primaries with the clocks of other machines.
     clock = SteadyClock(adopts_after=None)
     with (
         supervise_process(_SHUTDOWN_DEADLINE_S) as shutdown,
@@ -208,7 +209,7 @@ def run_recovery(
         request_shutdown_on_error(shutdown),
     ):
         console.print(f"observing {len(fleet.recovery.mirrors)} mirrors; stop with Ctrl+C")
-        primaries = PrimaryMonitor(fleet, clock.now)
+        primaries = PrimaryMonitor(fleet, read_wall_clock)
         readiness = ReadinessTracker(fleet, recovery.lake, primaries.check, clock.now)
         readiness.start()
         RecoveryController(

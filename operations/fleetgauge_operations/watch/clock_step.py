@@ -25,12 +25,8 @@ class ClockStep:
         """Take when a pulse was emitted that arrived now; return whether the step has been adopted for it."""
         step = self.clock.step
         behind = self.clock.now() - emitted_at
-        if not step or abs(behind) <= _TOLERANCE:
-            self.confirmations = 0
-            return False
-        if abs(behind + step) > _TOLERANCE:
-            return False
-        self.confirmations += 1
+        agrees_with_machine = abs(behind + step) <= _TOLERANCE < abs(behind)
+        self.confirmations = self.confirmations + 1 if step and agrees_with_machine else 0
         if self.confirmations < _CONFIRMED_BY:
             return False
         self.confirmations = 0

@@ -88,16 +88,13 @@ class DetectionLoop:
 
         Returns: the health by then.
         """
-        sweep_at_s, now = self.elapsed_s(), self.clock()
+        sweep_at_s = self.elapsed_s()
         while not (shutdown.is_set() or self.leadership.is_lost or self.has_new_fleet()):
             self.health.record_heartbeat()
             record = self.pulse_reader.poll(_POLL_TIMEOUT_S)
             state = self._adopt_late_findings(state)
-            state_before, time_before, now = state, now, self.clock()
+            state_before, now = state, self.clock()
             findings: tuple[Finding, ...] = ()
-            if time_before - now > MAX_CLOCK_AHEAD:
-                _log.error("the clock of this machine was set back by %s", time_before - now)
-                state = expect_pulses(rewind_clock(state, now), self._clusters_in_scope(now), now)
             if self.elapsed_s() >= sweep_at_s:
                 state, findings = self._sweep(state, now)
                 self._notify(self.suppressed.release(partial(self.lake_context.plan.covers, at=now)))

@@ -12,11 +12,16 @@ from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from fleetgauge_core.lake.delta_table import open_table, store_committed_version
+from fleetgauge_core.lake.delta_table import (
+    DELTA_ERRORS,
+    describe_table_error,
+    open_table,
+    store_newest_version,
+)
 from fleetgauge_core.lake.lease import Lease
 from fleetgauge_core.lake.table_repair import RepairOutcome, repair_log_without_loss
 from fleetgauge_core.lake.table_snapshot import read_snapshot
-from fleetgauge_core.lake.table_store import TableStore
+from fleetgauge_core.lake.table_store import TableStore, TableStoreError
 from fleetgauge_core.tables import ALL_TABLES, CLUSTER_MINUTES, Table
 from fleetgauge_core.tables.row_diff import RowOperation
 from fleetgauge_pipelines.io.column_append import append_columns
@@ -57,6 +62,11 @@ class Lake:
         """Return the lake with a lease that is confirmed before each commit."""
         return Lake(self._spark, self._location, lease)
 
+    @property
+    def location(self) -> str:
+        """The absolute path of its folder, or its URI."""
+        return self._location
+
     def path(self, table: Table) -> str:
         """Return the location of a table."""
         return f"{self._location}/{table.path}"
@@ -88,7 +98,11 @@ class Lake:
         A damaged log is repaired first if that loses nothing.
         """
         self.confirm_lease()
-        repair = repair_log_without_loss(self._location, table)
+        try:
+            repair = repair_log_without_loss(self._location, table)
+        except DELTA_ERRORS as error:
+            problem = describe_table_error(error)
+            raise TableStoreError(f"{self.path(table)}: cannot be opened: {problem}") from error
         if repair.outcome in (RepairOutcome.REPAIRED, RepairOutcome.LOST):
             _log.warning("%s is repaired: %s", self.path(table), repair.detail)
         return self.table_store(table).create()
@@ -144,7 +158,7 @@ class Lake:
         """Append parts of numpy columns in one commit without Spark; see column_append."""
         self.confirm_lease()
         append_columns(self.path(table), parts, map_key)
-        store_committed_version(self._location, table)
+        store_newest_version(self._location, table)
 
     def replace_rows(self, table: Table, wanted: DataFrame, stored: DataFrame) -> int:
         """Replace the ``stored`` rows of a table by the ``wanted`` ones, and return how many rows changed.
@@ -182,7 +196,7 @@ class Lake:
         """Confirm the lease before a commit of Spark, and store the table's newest version after it."""
         self.confirm_lease()
         yield
-        store_committed_version(self._location, table)
+        store_newest_version(self._location, table)
 
     def _delta_table(self, table: Table) -> DeltaTable:
         return DeltaTable.forPath(self._spark, self.path(table))

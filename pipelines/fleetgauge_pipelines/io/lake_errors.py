@@ -9,14 +9,16 @@ from pyspark.errors import PySparkException
 
 from fleetgauge_core.errors import OperationalError
 
-_FULL = "No space left on device"
-_FILE = r"(?:file:(?://)?)?(\S+?)"
+_FULL = re.compile("No space left on device|Disk quota exceeded")
+_FILE = r"(?:file:(?://)?)?(\S[^\n]*?)"
 #: What Hadoop, Delta and Parquet say of a file that is cut, empty, gone or changed.
 _PATTERNS = (
     rf"Checksum error: {_FILE} at \d+",
-    rf"{_FILE} is not a Parquet file",
-    rf"FAILED_READ_FILE\.\w+\] [^\n]*? file {_FILE}\.?\s",
+    r"(?:file:(?://)?|(?=s3a?://))(\S[^\n]*?) is not a Parquet file",
+    rf"FAILED_READ_FILE\.\w+\] [^\n]*? file {_FILE}\.\s",
     rf"File {_FILE} does not exist",
+    rf"Exception: {_FILE} \(No such file or directory\)",
+    rf"No such file or directory: {_FILE}(?:\n|$)",
 )
 
 
@@ -25,22 +27,23 @@ class LakeFileError(OperationalError):
 
 
 @contextmanager
-def explaining_lake_errors() -> Iterator[None]:
-    """Raise LakeFileError in place of an error of Spark about a damaged file of a lake or a full disk."""
+def explaining_lake_errors(lake: str) -> Iterator[None]:
+    """Raise LakeFileError in place of an error of Spark about a damaged file of the lake or a full disk."""
     try:
         yield
     except (Py4JJavaError, PySparkException) as error:
-        if explanation := explain_lake_error(str(error)):
+        if explanation := explain_lake_error(str(error), lake):
             raise LakeFileError(explanation) from error
         raise
 
 
-def explain_lake_error(text: str) -> str | None:
+def explain_lake_error(text: str, lake: str) -> str | None:
     """Return in one line what an error of Spark says about files of a lake; None for other errors."""
-    if _FULL in text:
+    if _FULL.search(text):
         return "the disk is full: free space on the disks of the lake and of temporary files"
     name = find_damaged_file(text)
-    if name is None:
+    # A file of the shuffle, or an input of backfill, is no file of the lake.
+    if name is None or not name.startswith(lake.removeprefix("file://").rstrip("/")):
         return None
     return f"{name} is damaged or gone: restore the table from a backup, or run `fleetgauge lake repair`"
 

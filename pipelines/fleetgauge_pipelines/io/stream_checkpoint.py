@@ -211,21 +211,24 @@ class StreamCheckpoint:
             stream.close()
 
     def _list_batches(self, folder: str) -> list[int]:
-        return [int(name) for name in self._list_names(folder) if name.isdecimal()]
+        files, java_path = self._open(folder)
+        if not files.exists(java_path):
+            return []
+        names = (status.getPath().getName() for status in files.listStatus(java_path))
+        return [int(name) for name in names if name.isdecimal()]
 
     def _list_lost_batches(self, folder: str) -> list[int]:
-        """Return the batches of which a local folder has the checksum file alone."""
+        """Return the batches of which a local folder has the checksum file alone.
+
+        Batches before the oldest one are no loss: Spark deletes a file before its checksum file.
+        """
         # Hadoop does not list checksum files.
         path = Path(folder.removeprefix("file://"))
         names = {entry.name for entry in path.iterdir()} if path.is_dir() else set()
         checksums = (name.removeprefix(".").removesuffix(".crc") for name in names if name.endswith(".crc"))
-        return [int(name) for name in checksums if name.isdecimal() and name not in names]
-
-    def _list_names(self, folder: str) -> list[str]:
-        files, java_path = self._open(folder)
-        if not files.exists(java_path):
-            return []
-        return [status.getPath().getName() for status in files.listStatus(java_path)]
+        oldest = min((int(name) for name in names if name.isdecimal()), default=0)
+        lost = (int(name) for name in checksums if name.isdecimal() and name not in names)
+        return [batch for batch in lost if batch >= oldest]
 
     def _open(self, path: str) -> tuple[Any, Any]:
         """Return the file system of a path, which may be an object store, and the path for it."""

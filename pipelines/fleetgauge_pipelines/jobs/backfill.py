@@ -150,11 +150,12 @@ class _ProcessedSplits:
     """The keys of the splits that were processed completely, kept in the lake."""
 
     def __init__(self, lake: Lake) -> None:
+        self._lake = lake
         self._table = lake.table_store(PROCESSED_SPLITS)
         self._keys: set[str] = set()
 
     def open(self) -> None:
-        self._table.create()
+        self._lake.create(PROCESSED_SPLITS)
         self._keys = {row["item"] for row in self._table.rows(columns=("item",))}
 
     def __contains__(self, split: InputSplit) -> bool:

@@ -1,7 +1,7 @@
 """What the commands of `fleetgauge lake` do. Spark is imported only by those that change tables."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,8 +11,8 @@ from rich.table import Table as TextTable
 from fleetgauge_core.fleet import Fleet, load_fleet
 from fleetgauge_core.lake.delta_table import DELTA_ERRORS, describe_table_error, ensure_usable_path
 from fleetgauge_core.lake.expiry import RetentionPeriods, first_retained_days
-from fleetgauge_core.lake.lease import hold_lease
-from fleetgauge_core.lake.table_repair import RepairOutcome, repair_table
+from fleetgauge_core.lake.lease import Lease, hold_lease
+from fleetgauge_core.lake.table_repair import RepairOutcome, TableRepair, repair_table
 from fleetgauge_core.lake.table_snapshot import TableSnapshot, read_snapshot
 from fleetgauge_core.runtime.cli import InputError, print_json
 from fleetgauge_core.runtime.console import console, print_table
@@ -106,17 +106,12 @@ def repair_tables(
     """Repair damaged tables, and exit with 1 if one stays damaged."""
     where = location or load_fleet(config).lake
     ensure_usable_path(where)
-    lease = hold_lease(where, "fleetgauge lake repair", console.print, is_only_writer=only_writer)
-    try:
-        with nullcontext() if dry_run else lease:
-            repairs = [
-                repair_table(where, table, accepts_loss=accept_loss, dry_run=dry_run) for table in ALL_TABLES
-            ]
-            lost = {repair.table.owner for repair in repairs if repair.outcome is RepairOutcome.LOST}
-            if TableOwner.PIPELINE in lost and not dry_run:
-                _read_topics_again(where)
-    except DELTA_ERRORS as error:
-        raise InputError(f"{where}: {describe_table_error(error)}") from error
+    if not (Path(where).is_dir() or "://" in where):
+        raise InputError(f"{where}: no lake found; name its location with --config or --lake")
+    planned = _repair_tables(where, accept_loss, dry_run=True)
+    if all(repair.outcome is RepairOutcome.WHOLE for repair in planned) and not _has_tables(where):
+        raise InputError(f"{where}: no lake found; name its location with --config or --lake")
+    repairs = planned if dry_run else _carry_out(where, planned, accept_loss, only_writer)
     _print_lines(
         [
             {"table": repair.table.path, "outcome": repair.outcome.value, "detail": repair.detail}
@@ -128,16 +123,42 @@ def repair_tables(
         raise SystemExit(1)
 
 
-def _read_topics_again(where: str) -> None:
+def _repair_tables(where: str, accept_loss: bool, dry_run: bool) -> list[TableRepair]:
+    """Repair each table; one that cannot be reached is reported, and the others are repaired."""
+    repairs = []
+    for table in ALL_TABLES:
+        try:
+            repairs.append(repair_table(where, table, accepts_loss=accept_loss, dry_run=dry_run))
+        except DELTA_ERRORS as error:
+            repairs.append(TableRepair(table, RepairOutcome.DAMAGED, describe_table_error(error)))
+    return repairs
+
+
+def _carry_out(
+    where: str, planned: Sequence[TableRepair], accept_loss: bool, only_writer: bool
+) -> list[TableRepair]:
+    lost = {repair.table.owner for repair in planned if repair.outcome is RepairOutcome.LOST}
+    with hold_lease(where, "fleetgauge lake repair", console.print, is_only_writer=only_writer) as lease:
+        if TableOwner.PIPELINE in lost:
+            # Before the repair: after it, nothing would show that rows have to be computed again.
+            _read_topics_again(where, lease)
+        return _repair_tables(where, accept_loss, dry_run=False)
+
+
+def _has_tables(where: str) -> bool:
+    return any(snapshot.version is not None for snapshot in _read_snapshots(where).values())
+
+
+def _read_topics_again(where: str, lease: Lease) -> None:
     """Let the stream compute the lost rows from the records that its topics still hold."""
     with open_lake_for_reading(where) as (spark, lake):
         from fleetgauge_pipelines.io.stream_checkpoint import StreamCheckpoint
 
-        if StreamCheckpoint(spark, lake).begin_again(datetime.now(UTC)):
-            console.print(
-                "`fleetgauge stream` will read all records again that its topics hold, which brings back "
-                "their rows; `fleetgauge backfill` does the same for records in files"
-            )
+        checkpoint = StreamCheckpoint(spark, lake.with_lease(lease))
+        checkpoint.open()
+        if checkpoint.begin_again(datetime.now(UTC)):
+            console.print("`fleetgauge stream` will read all records again that its topics hold")
+    console.print("`fleetgauge backfill --again` brings rows back whose records are in files")
 
 
 def _retention(samples_days: int, minutes_days: int) -> RetentionPeriods:

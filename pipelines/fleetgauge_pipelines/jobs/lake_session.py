@@ -61,7 +61,8 @@ def open_lake_for_reading(location: str) -> Iterator[tuple["SparkSession", "Lake
     # PySpark's own handler would abort whichever call to the JVM is in progress.
     signal.signal(signal.SIGINT, sigint_handler)
     try:
-        with explaining_lake_errors():
-            yield spark, Lake(spark, location)
+        lake = Lake(spark, location)
+        with explaining_lake_errors(lake.location):
+            yield spark, lake
     finally:
         spark.stop()

@@ -1,6 +1,7 @@
 """What `fleetgauge stream` and `fleetgauge run` do. Spark is imported after the fleet file was read."""
 
 from collections import Counter
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ from fleetgauge_core.kafka.credentials_monitor import (
 from fleetgauge_core.runtime.cli import ListenAddress, print_json
 from fleetgauge_core.runtime.health_server import ProcessHealth, serve_health
 from fleetgauge_core.runtime.shutdown import ShutdownFlag
-from fleetgauge_core.runtime.steady_clock import SteadyClock
+from fleetgauge_core.runtime.steady_clock import SteadyClock, read_wall_clock
 from fleetgauge_core.runtime.supervision import request_shutdown_on_error, supervise_process
 from fleetgauge_pipelines.jobs.batch_report import COUNT_NAMES, count_batch, print_batch
 from fleetgauge_pipelines.jobs.lake_session import SHUTDOWN_DEADLINE_S, open_lake_for_writing
@@ -46,12 +47,16 @@ def process_topics(
     metrics = StreamMetrics(health.registry)
     topic_changes = TopicChangeReporter(health.registry)
     totals = Counter(dict.fromkeys(COUNT_NAMES, 0))
-    clock = SteadyClock()
+    steady = SteadyClock()
+
+    def clock() -> datetime:
+        # The later one: if the clock is set back, records of the present would be refused as of the future.
+        return max(steady.now(), read_wall_clock())
 
     def report_batch(batch_id: int, result: "BatchResult") -> None:
         print_batch(batch_id, result)
         totals.update(count_batch(result))
-        metrics.record_batch(result, clock.now())
+        metrics.record_batch(result, clock())
         health.record_heartbeat()
         health.mark_ready()
 
@@ -69,7 +74,7 @@ def process_topics(
                 fleet,
                 telemetry,
                 StreamTrigger(every_s),
-                clock.now,
+                clock,
                 report_batch,
                 health.record_heartbeat,
                 shutdown,

@@ -87,3 +87,11 @@ def test_nothing_is_repaired_beside_a_writer(lake: Path) -> None:
     with another_holder(str(lake)):
         assert "another pipeline is writing this lake" in run("lake", "repair", exit_code=2)
         assert repair("--dry-run", exit_code=1)
+
+
+def test_a_lake_that_is_not_there_is_no_whole_lake(lake: Path) -> None:
+    remove(lake)
+    assert "no lake found" in run("lake", "repair", exit_code=2)
+    lake.mkdir()
+    assert "no lake found" in run("lake", "repair", exit_code=2)
+    assert list(lake.iterdir()) == []

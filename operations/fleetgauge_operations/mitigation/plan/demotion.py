@@ -163,12 +163,12 @@ def find_unreturned(
     for partition, replicas in orders.items():
         present = metadata.partitions.get(partition)
         if present is None:
-            unreturned[partition] = "was deleted during the undo"
+            unreturned[partition] = "deleted during the undo"
         elif set(present.replicas) != set(replicas):
-            unreturned[partition] = "was reassigned during the undo"
+            unreturned[partition] = "reassigned during the undo"
         elif replicas[0] == broker_id and broker_id not in present.in_sync:
             unreturned[partition] = (
-                f"is led by broker {broker_id} again when it has caught up there and Kafka balances leaders"
+                f"not led by broker {broker_id} again until it has caught up there and Kafka balances leaders"
             )
     return unreturned
 

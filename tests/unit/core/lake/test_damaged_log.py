@@ -1,13 +1,16 @@
 """Every file of a table's log, damaged in every way: no older state is ever read as the newest one."""
 
+import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from random import Random
 from shutil import copytree
 from typing import Any
 
 import pytest
 from deltalake import DeltaTable
 
+from fleetgauge_core.lake.delta_table import open_table
 from fleetgauge_core.lake.lake_files import open_files
 from fleetgauge_core.lake.log_damage import LOG_FOLDER
 from fleetgauge_core.lake.newest_version import NewestVersion, decode_version, version_file
@@ -141,6 +144,43 @@ def test_the_outcome_depends_on_the_file_alone(
     assert find_outcomes(whole_lake, tmp_path, file) == {outcome}
 
 
+@pytest.mark.parametrize("seed", range(40))
+def test_a_checkpoint_is_repaired_wherever_it_is_damaged(lake: Path, seed: int) -> None:
+    file, random = lake / CHECKPOINT_FILE, Random(seed)
+    content = bytearray(file.read_bytes())
+    start = random.randrange(len(content))
+    length = random.choice([1, 1, 64, 512])
+    content[start : start + length] = random.randbytes(len(content[start : start + length]))
+    file.write_bytes(content)
+    outcome = repair_or_explain(lake)
+    assert outcome in (RepairOutcome.WHOLE, RepairOutcome.REPAIRED)
+    repair_log_without_loss(str(lake), DRILLS)
+    assert read_ids(lake) == ALL_IDS
+
+
+def test_a_table_of_a_newer_version_of_delta_is_left_as_it_is(lake: Path) -> None:
+    protocol: dict[str, Any] = {"minReaderVersion": 3, "minWriterVersion": 7}
+    protocol |= {"readerFeatures": ["unheardOf"], "writerFeatures": ["unheardOf"]}
+    (lake / log_file(COMMITS + 1)).write_text(json.dumps({"protocol": protocol}) + "\n")
+    before = sorted(path.name for path in (lake / DRILLS.path / LOG_FOLDER).iterdir())
+    for accepts_loss in (False, True):
+        assert repair_table(str(lake), DRILLS, accepts_loss=accepts_loss).outcome is RepairOutcome.DAMAGED
+    assert sorted(path.name for path in (lake / DRILLS.path / LOG_FOLDER).iterdir()) == before
+
+
+def test_a_file_that_is_damaged_again_does_not_replace_the_first_one(lake: Path) -> None:
+    for attempt in (1, 2):
+        (lake / log_file(COMMITS)).write_bytes(b"{" * attempt)
+        assert repair_table(str(lake), DRILLS, accepts_loss=True).outcome is RepairOutcome.LOST
+    kept = sorted((lake / DRILLS.path / LOG_FOLDER).glob("_damaged-*.json"))
+    assert sorted(path.stat().st_size for path in kept) == [1, 2]
+
+
+def test_reading_creates_no_folder(tmp_path: Path) -> None:
+    assert open_table(f"file://{tmp_path}/typing-error", DRILLS) is None
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_newest_commit_that_is_gone_is_noticed_by_the_stored_version_alone(lake: Path) -> None:
     remove(lake / log_file(COMMITS))
     with pytest.raises(TableStoreError, match=f"ends with version {COMMITS - 1}, but version {COMMITS} was"):
@@ -210,7 +250,7 @@ def test_a_store_of_the_second_place_that_fails_fails_no_commit(
     (lake / "_versions").write_text("not a folder")
     TableStore(str(lake), DRILLS).append([make_row(COMMITS)])
     assert len(read_ids(lake)) == COMMITS + 1
-    assert "the loss of the newest commit would not be noticed" in caplog.text
+    assert "the version of a commit cannot be stored, and its loss might not be noticed" in caplog.text
 
 
 @pytest.mark.parametrize("damage", [empty, cut, remove], ids=lambda damage: damage.__name__)

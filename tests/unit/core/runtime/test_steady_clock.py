@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fleetgauge_core.runtime.steady_clock import LASTING_STEP, MIN_STEP, SteadyClock
+from fleetgauge_core.runtime.steady_clock import EARLY, LASTING_STEP, MIN_STEP, SteadyClock
 
 NOON = datetime(2026, 4, 1, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
+LATER = NOON + EARLY
 STEPS = (HOUR, -HOUR)
 
 
@@ -23,7 +24,11 @@ class Machine:
     uptime_ns: int = 7_000_000_000
 
     def create_clock(self, adopts_after: timedelta | None = LASTING_STEP) -> SteadyClock:
-        return SteadyClock(adopts_after, lambda: self.wall, lambda: self.uptime_ns)
+        """Return a clock of a process that began longer ago than EARLY."""
+        clock = SteadyClock(adopts_after, lambda: self.wall, lambda: self.uptime_ns)
+        self.wall += EARLY
+        self.uptime_ns += round(EARLY.total_seconds() * 1e9)
+        return clock
 
     def let_pass(self, duration: timedelta) -> None:
         self.wall += duration
@@ -42,7 +47,7 @@ def test_a_step_moves_nothing_and_is_one_line(step: timedelta, caplog: pytest.Lo
     machine.wall += step
     for second in range(31, 60):
         machine.let_pass(timedelta(seconds=1))
-        assert clock.now() == NOON + timedelta(seconds=second)
+        assert clock.now() == LATER + timedelta(seconds=second)
     assert clock.step == step
     (message,) = list_messages(caplog)
     direction = "forward" if step > timedelta(0) else "back"
@@ -57,7 +62,7 @@ def test_a_step_that_is_undone_is_forgotten(step: timedelta, caplog: pytest.LogC
     clock.now()
     machine.wall -= step
     machine.let_pass(2 * LASTING_STEP)
-    assert clock.now() == NOON + 2 * LASTING_STEP
+    assert clock.now() == LATER + 2 * LASTING_STEP
     assert clock.step == timedelta(0)
     assert len(list_messages(caplog)) == 2
     assert caplog.records[-1].levelno == logging.WARNING
@@ -101,7 +106,7 @@ def test_without_adoption_it_shows_the_time_that_has_passed(moves: list[tuple[ti
         machine.wall += step
         machine.let_pass(duration)
         passed += duration
-        assert clock.now() == NOON + passed
+        assert clock.now() == LATER + passed
         assert abs(clock.step - (machine.wall - clock.now())) < MIN_STEP
 
 
@@ -126,4 +131,33 @@ def test_slewing_is_no_step(caplog: pytest.LogCaptureFixture) -> None:
         machine.wall += timedelta(milliseconds=10)
         clock.now()
     assert clock.step == timedelta(0)
+    assert list_messages(caplog) == []
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_step_right_after_the_start_is_adopted_at_once(step: timedelta) -> None:
+    """The machine has just started, and sets its clock by the network."""
+    machine = Machine()
+    clock = SteadyClock(None, lambda: machine.wall, lambda: machine.uptime_ns)
+    machine.let_pass(timedelta(seconds=20))
+    machine.wall += step
+    assert clock.now() == machine.wall
+    assert clock.step == timedelta(0)
+
+
+def test_a_process_that_is_suspended_between_its_looks_sees_no_step(caplog: pytest.LogCaptureFixture) -> None:
+    machine = Machine()
+    clock = machine.create_clock()
+    is_suspended = True
+
+    def wall() -> datetime:
+        nonlocal is_suspended
+        wall_time = machine.wall
+        if is_suspended:
+            is_suspended = False
+            machine.let_pass(timedelta(seconds=30))
+        return wall_time
+
+    suspended = SteadyClock(wall=wall, clock_ns=lambda: machine.uptime_ns)
+    assert suspended.now() == clock.now() == machine.wall
     assert list_messages(caplog) == []

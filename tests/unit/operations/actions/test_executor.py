@@ -226,7 +226,7 @@ def test_an_undo_leaves_what_a_broker_that_is_gone_would_have_to_hold(cluster: S
     cluster.metadata = replace(cluster.metadata, brokers={1: build_broker(1), 2: build_broker(2)})
     case = cluster.create_executor().undo(case, "an operator's reason")
     assert case.outcome is ActionOutcome.UNDONE
-    assert "t-1 not restored, because broker 3 is not registered any more" in case.explanations
+    assert "t-0, t-1 not restored, because broker 3 is not registered any more" in case.explanations
     assert cluster.metadata.led_by(2) == {TopicPartition("u", 0)}
     assert cluster.demotion_marks == set()
 
@@ -237,15 +237,15 @@ def test_an_undo_does_not_wait_for_a_replica_that_is_out_of_sync(cluster: Simula
     cluster.update_partition(TopicPartition("t", 1), in_sync=frozenset({1, 3}))
     case = cluster.create_executor().undo(case, "an operator's reason")
     assert case.outcome is ActionOutcome.UNDONE
-    assert case.explanations[-1].startswith("t-1 is led by broker 2 again when it has caught up there")
+    assert case.explanations[-1].startswith("t-1 not led by broker 2 again until it has caught up")
     assert replica_orders(cluster)[1] == (2, 3, 1)
 
 
 @pytest.mark.parametrize(
     ("change", "explanation"),
     [
-        (None, "t-1 was deleted during the undo"),
-        (build_partition(1, 3), "t-1 was reassigned during the undo"),
+        (None, "t-1 deleted during the undo"),
+        (build_partition(1, 3), "t-1 reassigned during the undo"),
     ],
 )
 def test_an_undo_goes_on_although_a_partition_changes_meanwhile(
@@ -383,6 +383,9 @@ def test_a_quarantine_is_undone_although_the_broker_needs_long_to_catch_up(
 def test_a_quarantine_of_a_broker_that_does_not_answer_is_undone(cluster: SimulatedCluster) -> None:
     case = quarantine(cluster)
     cluster.alerts, cluster.is_silent = (), True
+    failed = cluster.create_executor().undo(case, None)
+    assert failed.outcome is ActionOutcome.FAILED
+    assert "give a --reason to close the case without it" in failed.explanations[0]
     undone = cluster.create_executor().undo(case, "its host is gone")
     assert undone.outcome is ActionOutcome.UNDONE
     assert "broker 2 does not answer: its rate of follower.replication" in undone.explanations[-1]

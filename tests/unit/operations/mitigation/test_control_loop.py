@@ -10,7 +10,7 @@ import pytest
 
 from fleetgauge_core.detection import HealthState
 from fleetgauge_core.metadata import TopicPartition
-from fleetgauge_core.runtime.steady_clock import SteadyClock
+from fleetgauge_core.runtime.steady_clock import EARLY, SteadyClock
 from fleetgauge_core.tables import ActionKind, ActionOutcome
 from fleetgauge_operations.actions.case_notification import CaseNotification
 from fleetgauge_operations.actions.executor import ActionExecutor
@@ -79,6 +79,7 @@ class SteppedCluster(MemoryCluster):
             wall=lambda: self.now + self._step,
             clock_ns=lambda: round((self.now - NOON).total_seconds() * 1e9),
         )
+        self.now += 2 * EARLY
         self._step = step
 
     def clock(self) -> datetime:

@@ -13,7 +13,7 @@ from fleetgauge_core.fleet import Cluster
 from fleetgauge_core.kafka import ConsumerRecord, LeadershipStatus
 from fleetgauge_core.runtime.health_server import ProcessHealth
 from fleetgauge_core.runtime.shutdown import ShutdownFlag
-from fleetgauge_core.runtime.steady_clock import SteadyClock
+from fleetgauge_core.runtime.steady_clock import EARLY, SteadyClock
 from fleetgauge_operations.watch.clock_step import ClockStep
 from fleetgauge_operations.watch.detection_loop import DetectionLoop, ReceivedPulses
 from fleetgauge_operations.watch.message_format import summarize_finding
@@ -277,7 +277,10 @@ def watch_with_step(
     def wall() -> datetime:
         return watch.now + wrong_since_start + (step if passed_s() >= at_s else timedelta(0))
 
+    # The process began a while ago.
+    watch.now = NOON - 2 * EARLY
     watch.clock = SteadyClock(None, wall, lambda: round(passed_s() * 1e9))
+    watch.now = NOON
     return watch
 
 
