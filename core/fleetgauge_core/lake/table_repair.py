@@ -145,7 +145,7 @@ def _repair_data(
     if not damaged:
         return TableRepair(table, RepairOutcome.WHOLE)
     detail = " ".join(next(iter(damaged.items())))
-    detail += f", and so do {len(damaged) - 1} more files" if len(damaged) > 1 else ""
+    detail += f" (and {len(damaged) - 1} more files are damaged)" if len(damaged) > 1 else ""
     if not accepts_loss:
         return TableRepair(table, RepairOutcome.DAMAGED, f"{detail}; their rows are lost")
     if not dry_run:
