@@ -163,14 +163,17 @@ def open_store(lake: str) -> Any:
 
 
 @lru_cache(maxsize=8)
-def _open_store(lake: str, settings: tuple[tuple[str, str], ...]) -> Any:
-    """Return one store for all requests, because each has connections of its own."""
+def _open_store(lake: str, _settings: tuple[tuple[str, str], ...]) -> Any:
+    """Return one store for all requests, because each has connections of its own.
+
+    ``_settings`` are those of the environment, by which others open another store.
+    """
     # obstore takes a twentieth of a second to import, and a lake in a folder does not need it.
     from obstore.store import from_url
 
     options: dict[str, Any] = {"mkdir": True}
     if not lake.startswith("file:"):
-        allows_http = dict(settings).get("AWS_ALLOW_HTTP", "").lower() == "true"
+        allows_http = os.environ.get("AWS_ALLOW_HTTP", "").lower() == "true"
         options = {"client_options": _TIMEOUTS | {"allow_http": allows_http}, "retry_config": _RETRIES}
     return _translate(lambda: from_url(lake, **options))
 
