@@ -230,12 +230,12 @@ def test_a_damaged_data_file_is_named_or_does_not_matter(
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A disk of 8 MB."""
+    """A disk of 8 MB. Only root may mount one, and without one a real disk would have to be filled."""
     folder = tmp_path / "disk"
     folder.mkdir()
     command = ["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(folder)]
     if subprocess.run(command, capture_output=True, check=False).returncode:
-        pytest.skip("only root may mount a disk")
+        pytest.skip("this user may not mount a disk")
     yield folder
     subprocess.run(["umount", str(folder)], check=True)
 

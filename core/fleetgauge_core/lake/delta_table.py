@@ -7,7 +7,8 @@ import errno
 import logging
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow as pa
@@ -135,10 +136,17 @@ def open_table(lake: str, table: Table) -> DeltaTable | None:
 
 
 def _open(location: str) -> DeltaTable:
-    try:
+    with panic_as_damage():
         return DeltaTable(location, storage_options=storage_options(location))
+
+
+@contextmanager
+def panic_as_damage() -> Iterator[None]:
+    """Raise DamagedTableError where delta-rs panics, as it does at some damaged checkpoints."""
+    try:
+        yield
     except BaseException as error:
-        # delta-rs panics at some damaged checkpoints; Python's own exceptions have other names.
+        # Its class cannot be imported, and is no Exception.
         if type(error).__name__ != "PanicException":
             raise
         raise DamagedTableError(f"{LOG_FOLDER} cannot be read") from error

@@ -16,6 +16,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, DeltaProtocolError
 
 from fleetgauge_core.lake.checksum_files import checksum_file
+from fleetgauge_core.lake.delta_table import panic_as_damage
 from fleetgauge_core.lake.lake_files import LakeFiles
 from fleetgauge_core.lake.log_damage import (
     CHECKPOINT_FILE,
@@ -147,16 +148,13 @@ def _open_without(table: Path, names: Sequence[str]) -> NewestVersion | None:
     for name in names:
         (log / name).rename(table / name)
     try:
-        delta = DeltaTable(str(table))
-        # Reads the statistics of the files, which a damaged checkpoint may spoil.
-        with suppress(DeltaProtocolError):
-            delta.to_pyarrow_dataset()
-        return describe_version(delta)
+        with panic_as_damage():
+            delta = DeltaTable(str(table))
+            # Reads the statistics of the files, which a damaged checkpoint may spoil.
+            with suppress(DeltaProtocolError):
+                delta.to_pyarrow_dataset()
+            return describe_version(delta)
     except (DeltaError, ValueError):
-        return None
-    except BaseException as error:
-        if type(error).__name__ != "PanicException":
-            raise
         return None
     finally:
         for name in names:

@@ -14,6 +14,7 @@ from fleetgauge_core.lake.delta_table import (
     DamagedTableError,
     describe_table_error,
     open_table,
+    panic_as_damage,
     store_newest_version,
 )
 from fleetgauge_core.lake.lake_files import LakeFiles, open_files
@@ -64,7 +65,8 @@ def repair_table(lake: str, table: Table, *, accepts_loss: bool, dry_run: bool =
         if delta is None:
             return TableRepair(table, RepairOutcome.WHOLE)
         # Reads the statistics of the files, which a damaged checkpoint may spoil.
-        delta.to_pyarrow_dataset()
+        with panic_as_damage():
+            delta.to_pyarrow_dataset()
     except DamagedTableError as error:
         return _repair_log(lake, table, error.problem, accepts_loss, dry_run)
     except DeltaProtocolError as error:

@@ -12,14 +12,19 @@ from fleetgauge_core.slo.utc_days import list_utc_days
 from fleetgauge_core.tables import PROBE_MINUTES, QUARANTINE
 from fleetgauge_pipelines.io.lake import Lake, materialize
 from fleetgauge_pipelines.io.small_frames import to_utc
-from fleetgauge_pipelines.jobs.cluster_claims import Claim, ClusterClaims, Period, to_claim
-from fleetgauge_pipelines.transforms.claims import summarize_claims
+from fleetgauge_pipelines.jobs.cluster_consistency import (
+    ClusterConsistency,
+    Period,
+    RecordSummary,
+    to_summary,
+)
 from fleetgauge_pipelines.transforms.decode import check_contract, decode_records
 from fleetgauge_pipelines.transforms.deduplicate import (
     RECORD_COLUMNS,
     judge_duplicates,
     select_possible_duplicates,
 )
+from fleetgauge_pipelines.transforms.record_summaries import summarize_records
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +48,7 @@ class BronzeWriter:
 
     def __init__(self, spark: SparkSession, lake: Lake, fleet: Fleet) -> None:
         self._lake = lake
-        self._claims = ClusterClaims(spark, lake)
+        self._consistency = ClusterConsistency(spark, lake)
         self._clusters = {cluster.id: cluster for cluster in fleet.clusters}
         self._kept_from: datetime | None = None
         self._has_quarantined_rows = False
@@ -54,7 +59,7 @@ class BronzeWriter:
         A record of an expired day is refused, because silver would be recomputed without the expired records.
         """
         self._kept_from = self._lake.kept_from(PROBE_MINUTES)
-        self._claims.open()
+        self._consistency.open()
         self._has_quarantined_rows = not self._lake.read(QUARANTINE).isEmpty()
 
     def ingest(
@@ -74,14 +79,14 @@ class BronzeWriter:
             decode_records(raw), self._clusters, clock, oldest, self._kept_from, accepts_unlikely
         )
         checked = materialize(checked.withColumn("reason", F.coalesce("hint", "reason")))
-        invalid, claims = _summarize(checked)
+        invalid, summaries = _summarize(checked)
         if not accepts_unlikely:
-            judged = self._claims.refuse_unlikely(checked, claims)
+            judged = self._consistency.refuse_unlikely(checked, summaries)
             if judged is not None:
                 checked = materialize(judged)
-                invalid, claims = _summarize(checked)
-            self._claims.learn(claims)
-        touched = _find_touched(claims)
+                invalid, summaries = _summarize(checked)
+            self._consistency.add_summaries(summaries)
+        touched = _find_touched(summaries)
         valid = checked.where("reason IS NULL").select("record.*", "value", "source", "position")
         judged = materialize(judge_duplicates(valid, self._read_possible_duplicates(valid, touched)))
         accepted = judged.where("fate != 'conflicting_duplicate'").select("source", "value")
@@ -159,17 +164,17 @@ class BronzeWriter:
         self._lake.replace_rows(QUARANTINE, rows, stored)
 
 
-def _summarize(checked: DataFrame) -> tuple[int, list[Claim]]:
+def _summarize(checked: DataFrame) -> tuple[int, list[RecordSummary]]:
     """Return how many records are invalid, and what the valid ones say about their clusters."""
-    rows = summarize_claims(checked).collect()
+    rows = summarize_records(checked).collect()
     return (
         sum(row["records"] for row in rows if row["cluster_id"] is None),
-        [to_claim(row) for row in rows if row["cluster_id"] is not None],
+        [to_summary(row) for row in rows if row["cluster_id"] is not None],
     )
 
 
-def _find_touched(claims: Iterable[Claim]) -> dict[str, tuple[datetime, datetime]]:
+def _find_touched(summaries: Iterable[RecordSummary]) -> dict[str, tuple[datetime, datetime]]:
     touched: dict[str, Period] = {}
-    for claim in claims:
-        touched[claim.cluster_id] = claim.period.extend(touched.get(claim.cluster_id, claim.period))
+    for summary in summaries:
+        touched[summary.cluster_id] = summary.period.extend(touched.get(summary.cluster_id, summary.period))
     return dict(touched)

@@ -17,7 +17,7 @@ from fleetgauge_core.contract.bounds import MAX_UNCONFIRMED_BROKERS
 KAFKA_IDS_DDL = "cluster_id string, kafka_id string, first timestamp, last timestamp, until timestamp"
 
 
-def summarize_claims(checked: DataFrame) -> DataFrame:
+def summarize_records(checked: DataFrame) -> DataFrame:
     """Return a row for each cluster and Kafka cluster ID that valid records name, and one for all others.
 
     The columns are cluster_id and kafka_id, NULL for the records with a reason; ``records`` (their number),
@@ -27,12 +27,12 @@ def summarize_claims(checked: DataFrame) -> DataFrame:
         "record.*"
     )
     return valid.groupBy("cluster_id", F.col("kafka_cluster_uuid").alias("kafka_id")).agg(
-        *list_claim_columns()
+        *list_summary_columns()
     )
 
 
-def list_claim_columns() -> tuple[Column, ...]:
-    """Return the aggregates of summarize_claims."""
+def list_summary_columns() -> tuple[Column, ...]:
+    """Return the aggregates of summarize_records."""
     registered = F.array_distinct(F.flatten(F.collect_set("expected_brokers")))
     return (
         F.count(F.lit(1)).alias("records"),
@@ -42,33 +42,33 @@ def list_claim_columns() -> tuple[Column, ...]:
     )
 
 
-def refuse_other_kafka_ids(checked: DataFrame, known: DataFrame) -> DataFrame:
+def refuse_other_kafka_ids(checked: DataFrame, kafka_ids: DataFrame) -> DataFrame:
     """Return the records with a reason where another Kafka cluster ID is known for their cluster and minute.
 
-    ``known``: KAFKA_IDS_DDL. A record whose own ID is known for its minute is not refused.
+    ``kafka_ids``: KAFKA_IDS_DDL. A record whose own ID is known for its minute is not refused.
     """
     named, minute = F.col("record.kafka_cluster_uuid"), F.col("record.minute")
-    at_that_time = (F.col("record.cluster_id") == known["cluster_id"]) & minute.between(
-        known["first"], known["until"]
+    at_that_time = (F.col("record.cluster_id") == kafka_ids["cluster_id"]) & minute.between(
+        kafka_ids["first"], kafka_ids["until"]
     )
     is_own = F.col("kafka_id") == named
     refused = (
         checked.where("reason IS NULL")
-        .join(F.broadcast(known), at_that_time)
+        .join(F.broadcast(kafka_ids), at_that_time)
         .where(named != "")
         .groupBy("source", "value")
         .agg(
-            F.min(F.when(~is_own, F.col("kafka_id"))).alias("known_id"),
-            F.max(is_own & (minute <= F.col("last"))).alias("is_known"),
+            F.min(F.when(~is_own, F.col("kafka_id"))).alias("expected_id"),
+            F.max(is_own & (minute <= F.col("last"))).alias("is_expected"),
         )
-        .where("known_id IS NOT NULL AND NOT is_known")
-        .drop("is_known")
+        .where("expected_id IS NOT NULL AND NOT is_expected")
+        .drop("is_expected")
     )
     detail = F.format_string(
         "kafka_cluster_uuid is %s, that of %s is %s",
         named,
         F.col("record.cluster_id"),
-        F.col("known_id"),
+        F.col("expected_id"),
     )
     return _refuse(checked, refused, "other_kafka_cluster", detail)
 
@@ -79,15 +79,15 @@ def refuse_unconfirmed_brokers(checked: DataFrame, stored: DataFrame) -> DataFra
     ``stored`` are bronze's records of the same clusters and about the same time.
     """
     valid = checked.where("reason IS NULL")
-    claims = valid.select("source", "value", *_list_named("record."))
-    stored_claims = stored.select(*_list_named(""))
-    of_records = claims.select(*stored_claims.columns).union(stored_claims)
+    named_brokers = valid.select("source", "value", *_list_named("record."))
+    stored_brokers = stored.select(*_list_named(""))
+    of_records = named_brokers.select(*stored_brokers.columns).union(stored_brokers)
     records = F.count_distinct("run_id", "sequence").alias("records")
     lone = of_records.groupBy("cluster_id", "broker").agg(records).where("records = 1").drop("records")
     # Nobody contradicts the only record of a cluster.
     alone = of_records.groupBy("cluster_id").agg(records).where("records = 1").select("cluster_id")
     refused = (
-        claims.join(lone, ["cluster_id", "broker"])
+        named_brokers.join(lone, ["cluster_id", "broker"])
         .join(alone, "cluster_id", "left_anti")
         .groupBy("source", "value")
         .agg(F.count(F.lit(1)).alias("unconfirmed"))

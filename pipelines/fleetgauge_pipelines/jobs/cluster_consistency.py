@@ -1,0 +1,231 @@
+"""Compares what a batch's records say about their clusters with what the clusters' other records say."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
+
+from fleetgauge_core.contract.bounds import MAX_UNCONFIRMED_BROKERS
+from fleetgauge_core.slo.utc_days import list_utc_days
+from fleetgauge_core.tables import PROBE_MINUTES
+from fleetgauge_pipelines.io.lake import Lake
+from fleetgauge_pipelines.io.small_frames import create_dataframe, to_utc
+from fleetgauge_pipelines.transforms.record_summaries import (
+    KAFKA_IDS_DDL,
+    list_summary_columns,
+    refuse_other_kafka_ids,
+    refuse_unconfirmed_brokers,
+)
+
+#: A cluster that was set up anew keeps its name and has another Kafka cluster ID. It is believed this long
+#: after the last record of the one before; until then an agent may only be connected to the wrong cluster.
+SUCCEEDS_AFTER = timedelta(minutes=2)
+#: Records so near in time are about the same cluster.
+_NEAR = timedelta(days=1)
+
+
+class Period(NamedTuple):
+    """The first and the last minute with a record."""
+
+    first: datetime
+    last: datetime
+
+    def extend(self, other: "Period") -> "Period":
+        """Return the shortest period that contains both."""
+        return Period(min(self.first, other.first), max(self.last, other.last))
+
+
+@dataclass(frozen=True, slots=True)
+class RecordSummary:
+    """What the records of a cluster say that name the same Kafka cluster ID; empty if they know none."""
+
+    cluster_id: str
+    kafka_id: str
+    records: int
+    period: Period
+    brokers: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterHistory:
+    """The Kafka cluster IDs that a cluster has had, each with the minutes of its records, and its brokers.
+
+    ``covered``: the minutes whose records have been read.
+    """
+
+    covered: Period
+    kafka_ids: Mapping[str, Period] = field(default_factory=dict)
+    brokers: frozenset[int] = frozenset()
+
+    def add_summaries(self, summaries: Iterable[RecordSummary]) -> "ClusterHistory":
+        """Return the history with accepted records too."""
+        kafka_ids, brokers, covered = dict(self.kafka_ids), self.brokers, self.covered
+        for summary in summaries:
+            brokers |= summary.brokers
+            covered = covered.extend(summary.period)
+            # An agent that has not reached its cluster yet names none.
+            if summary.kafka_id:
+                kafka_ids[summary.kafka_id] = summary.period.extend(
+                    kafka_ids.get(summary.kafka_id, summary.period)
+                )
+        return ClusterHistory(covered, kafka_ids, brokers)
+
+
+def find_disputed_kafka_ids(
+    history: ClusterHistory, summaries: Sequence[RecordSummary]
+) -> Mapping[str, Period]:
+    """Return the Kafka cluster IDs in a cluster's history, if a record of the batch may contradict them.
+
+    The result is empty if no record names another ID than the one in the history at its minute. Only the ID
+    that was seen last goes on with the batch: an earlier one that comes back after it was followed is that of
+    an agent which was forgotten.
+    """
+    periods = dict(history.kafka_ids) or history.add_summaries(_select_heaviest(summaries)).kafka_ids
+    present = max(periods, key=lambda kafka_id: periods[kafka_id].last, default=None)
+    periods = {
+        kafka_id: summary.period.extend(period)
+        if kafka_id == present and (summary := _find_summary(summaries, kafka_id))
+        else period
+        for kafka_id, period in periods.items()
+    }
+    is_disputed = any(
+        summary.kafka_id != other
+        and period.first <= summary.period.last
+        and summary.period.first <= period.last + SUCCEEDS_AFTER
+        for summary in summaries
+        if summary.kafka_id
+        for other, period in periods.items()
+    )
+    return periods if is_disputed else {}
+
+
+def _find_summary(summaries: Iterable[RecordSummary], kafka_id: str) -> RecordSummary | None:
+    return next((summary for summary in summaries if summary.kafka_id == kafka_id), None)
+
+
+def _select_heaviest(summaries: Iterable[RecordSummary]) -> list[RecordSummary]:
+    """Return the summary of most records, among those that name an ID; an empty list if none does."""
+    named = [summary for summary in summaries if summary.kafka_id]
+    return sorted(named, key=lambda summary: (-summary.records, summary.period.first, summary.kafka_id))[:1]
+
+
+class ClusterConsistency:
+    """Compares the records of each batch with those accepted before, by cluster."""
+
+    def __init__(self, spark: SparkSession, lake: Lake) -> None:
+        self._spark = spark
+        self._lake = lake
+        self._histories: dict[str, ClusterHistory] = {}
+        self._has_stored_records = False
+
+    def open(self) -> None:
+        """Take over that bronze may hold records, which are read when a batch has some of their cluster."""
+        self._has_stored_records = True
+
+    def refuse_unlikely(self, checked: DataFrame, summaries: Sequence[RecordSummary]) -> DataFrame | None:
+        """Return the records, those refused that contradict others of their cluster; None if none does.
+
+        ``summaries`` are those of the valid records of ``checked``, which is as check_contract returns it.
+        """
+        by_cluster = _group(summaries)
+        self._read_histories(by_cluster)
+        disputed = {
+            cluster_id: kafka_ids
+            for cluster_id, of_cluster in by_cluster.items()
+            if (kafka_ids := find_disputed_kafka_ids(self._histories[cluster_id], of_cluster))
+        }
+        unconfirmed = [
+            cluster_id
+            for cluster_id, of_cluster in by_cluster.items()
+            if len(_name_brokers(of_cluster) - self._histories[cluster_id].brokers) > MAX_UNCONFIRMED_BROKERS
+        ]
+        judged = checked
+        if disputed:
+            judged = refuse_other_kafka_ids(judged, self._build_kafka_ids(disputed))
+        if unconfirmed:
+            judged = refuse_unconfirmed_brokers(
+                judged, self._read_near({name: _find_near(by_cluster[name]) for name in unconfirmed})
+            )
+        return judged if disputed or unconfirmed else None
+
+    def add_summaries(self, summaries: Sequence[RecordSummary]) -> None:
+        """Add accepted records to the histories of their clusters."""
+        for cluster_id, of_cluster in _group(summaries).items():
+            self._histories[cluster_id] = self._histories[cluster_id].add_summaries(of_cluster)
+
+    def _read_histories(self, summaries: Mapping[str, Sequence[RecordSummary]]) -> None:
+        """Read the stored records of about the same time, unless they have been read."""
+        unread = {
+            cluster_id: near
+            for cluster_id, of_cluster in summaries.items()
+            if not self._covers(cluster_id, near := _find_near(of_cluster))
+        }
+        for cluster_id, near in unread.items():
+            history = self._histories.get(cluster_id, ClusterHistory(near))
+            self._histories[cluster_id] = replace(history, covered=history.covered.extend(near))
+        if not unread or not self._has_stored_records:
+            return
+        rows = (
+            self._read_near(unread)
+            .groupBy("cluster_id", F.col("kafka_cluster_uuid").alias("kafka_id"))
+            .agg(*list_summary_columns(), F.min("ingested_at").alias("first_ingested_at"))
+            .orderBy("first_ingested_at")
+        )
+        for row in rows.collect():
+            self._histories[row["cluster_id"]] = self._histories[row["cluster_id"]].add_summaries(
+                [to_summary(row)]
+            )
+
+    def _covers(self, cluster_id: str, near: Period) -> bool:
+        history = self._histories.get(cluster_id)
+        # What follows within a day of the last batch is near to it.
+        return (
+            history is not None
+            and history.covered.first <= near.first
+            and near.last <= history.covered.last + 2 * _NEAR
+        )
+
+    def _read_near(self, periods: Mapping[str, Period]) -> DataFrame:
+        """Return the stored records of clusters in the days of these periods."""
+        stored = self._lake.read(PROBE_MINUTES)
+        return stored.where(
+            F.col("day").isin(list_utc_days(periods.values())) & F.col("cluster_id").isin(list(periods))
+        )
+
+    def _build_kafka_ids(self, disputed: Mapping[str, Mapping[str, Period]]) -> DataFrame:
+        rows = [
+            (cluster_id, kafka_id, *period, period.last + SUCCEEDS_AFTER)
+            for cluster_id, kafka_ids in disputed.items()
+            for kafka_id, period in kafka_ids.items()
+        ]
+        return create_dataframe(self._spark, rows, KAFKA_IDS_DDL)
+
+
+def to_summary(row: Row) -> RecordSummary:
+    """Return a row of summarize_records with a cluster as a value."""
+    period = Period(to_utc(row["first"]), to_utc(row["last"]))
+    return RecordSummary(
+        row["cluster_id"], row["kafka_id"], row["records"], period, frozenset(row["brokers"])
+    )
+
+
+def _group(summaries: Sequence[RecordSummary]) -> dict[str, list[RecordSummary]]:
+    by_cluster: dict[str, list[RecordSummary]] = {}
+    for summary in summaries:
+        by_cluster.setdefault(summary.cluster_id, []).append(summary)
+    return by_cluster
+
+
+def _find_near(summaries: Sequence[RecordSummary]) -> Period:
+    """Return the minutes of the records, and a day before and after them."""
+    return Period(
+        min(summary.period.first for summary in summaries) - _NEAR,
+        max(summary.period.last for summary in summaries) + _NEAR,
+    )
+
+
+def _name_brokers(summaries: Sequence[RecordSummary]) -> frozenset[int]:
+    return frozenset().union(*(summary.brokers for summary in summaries))
