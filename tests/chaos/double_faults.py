@@ -28,6 +28,7 @@ from fleetgauge_core.tables import ActionKind
 from fleetgauge_local.fleet import LocalFleet
 from fleetgauge_local.layout import ClusterSpec
 from fleetgauge_operations.mitigation.plan.limits import MitigationLimits
+from tests.chaos._results import Results, results_option
 from tests.chaos._streaming import log_progress
 from tests.kafka.mitigation.testbed import MitigationTestbed, open_testbed, running_thread
 from tests.waiting import let_pass, wait_until
@@ -162,19 +163,12 @@ def heal(fleet: LocalFleet, brokers: int) -> None:
 
 
 @click.command()
-@click.option(
-    "--results",
-    default=Path("double_faults.jsonl"),
-    show_default=True,
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="File of the results, from which an interrupted run resumes.",
-)
+@results_option("double_faults.jsonl")
 @click.option("--only", default="", help="Run only scenarios whose name contains this text.")
 @click.option("--json", "_as_json", is_flag=True, help="Accepted for uniformity: the result is JSON anyway.")
-def main(results: Path, only: str, _as_json: bool) -> None:
+def main(results: Results, only: str, _as_json: bool) -> None:
     """Let a second and a third broker fail during each kind of action."""
-    lines = results.read_text(encoding="utf-8").splitlines() if results.exists() else []
-    done = {line["scenario"]: line for line in map(json.loads, lines)}
+    done = {line["scenario"]: line for line in results.read()}
     wanted = [scenario for scenario in SCENARIOS if only in scenario.name]
     with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
         folder = Path(name)
@@ -192,8 +186,7 @@ def main(results: Path, only: str, _as_json: bool) -> None:
                     is_applied = line["with"]["at_the_fault"] == "done"
                     line["right"] = is_applied and line["with"]["failed"] <= line["without"]["failed"]
                     done[scenario.name] = line
-                    with results.open("a", encoding="utf-8") as file:
-                        file.write(json.dumps(line) + "\n")
+                    results.add(line)
                     log_progress(json.dumps(line))
     selected = [done[scenario.name] for scenario in wanted]
     wrong = [line for line in selected if not line["right"]]

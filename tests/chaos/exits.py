@@ -22,6 +22,7 @@ from typing import Any
 import click
 
 from fleetgauge_core.runtime.cli import main as main_command
+from tests.chaos._results import Result, Results, results_option
 from tests.chaos._streaming import log_progress
 from tests.exits import READING_COMMANDS, Way, run_command
 from tests.promises.run_promises import write_inputs
@@ -62,11 +63,8 @@ def _find_command(arguments: Sequence[str]) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _read_results(file: Path, planned: Mapping[tuple[str, ...], int]) -> list[dict[str, Any]]:
+def _select_results(results: Sequence[Result], planned: Mapping[tuple[str, ...], int]) -> list[Result]:
     """Return the last result of each planned use that had enough runs."""
-    if not file.exists():
-        return []
-    results = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
     needed = {" ".join(arguments): runs for arguments, runs in planned.items()}
     last = {result["command"]: result for result in results}
     return [result for name, result in last.items() if result["runs"] >= needed.get(name, math.inf)]
@@ -76,18 +74,12 @@ def _read_results(file: Path, planned: Mapping[tuple[str, ...], int]) -> list[di
 @click.option(
     "--runs", default=300, show_default=True, type=click.IntRange(min=4), help="Runs of each command."
 )
-@click.option(
-    "--results",
-    default=Path("exits.jsonl"),
-    show_default=True,
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="File of the results, from which an interrupted run resumes.",
-)
+@results_option("exits.jsonl")
 @click.option("--json", "_as_json", is_flag=True, help="Accepted for uniformity: the result is JSON anyway.")
-def main(runs: int, results: Path, _as_json: bool) -> None:
+def main(runs: int, results: Results, _as_json: bool) -> None:
     """Run each reading command many times, and compare the exit codes."""
     planned = _plan_runs(runs)
-    done = _read_results(results, planned)
+    done = _select_results(results.read(), planned)
     names = {result["command"] for result in done}
     with tempfile.TemporaryDirectory() as folder:
         with chdir(folder):
@@ -96,8 +88,7 @@ def main(runs: int, results: Path, _as_json: bool) -> None:
             if " ".join(arguments) in names:
                 continue
             done.append(_run(arguments, count, Path(folder)))
-            with results.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(done[-1]) + "\n")
+            results.add(done[-1])
             log_progress(f"{len(done)} of {len(planned)}: {json.dumps(done[-1])}")
     wrong = [result for result in done if not result["right"]]
     click.echo(

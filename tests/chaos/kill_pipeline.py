@@ -7,8 +7,9 @@ repeated records; the hour spans the end of a week, which closes between two
 batches. At seeded random moments a process gets a SIGKILL. If it is the
 driver's Python process or its JVM, the other must end by itself and the batch
 is started again. If it is one of two executors of a cluster, the job must
-finish without it. Prints one JSON value; exits with 0 iff that holds every
-time and the tables differ only in when they were computed.
+finish without it. Finished rounds of ten kills are kept in a file, and the same
+command continues after them. Prints one JSON value; exits with 0 iff that holds
+every time and the tables differ only in when they were computed.
 """
 
 import json
@@ -33,6 +34,7 @@ from fleetgauge_core.tables import ALL_TABLES, QUALITY, Table
 from fleetgauge_pipelines.io.cache import default_cache_folder
 from fleetgauge_pipelines.io.java import find_java
 from fleetgauge_pipelines.jobs import submit
+from tests.chaos._results import Results, results_option
 from tests.chaos._streaming import FLEETGAUGE, Command, Row, log_progress, rows, size
 from tests.oracle.compare import find_differences
 from tests.spark.agreement import write_files
@@ -44,6 +46,8 @@ END = WEEK_ENDS + timedelta(minutes=30)
 CLOSES = WEEK_ENDS + timedelta(hours=48)
 CLUSTERS = 3
 KILLS_PER_BATCH = 5
+#: A round has a simulated fleet and lakes of its own.
+KILLS_PER_ROUND = 10
 HALVES = ("python", "jvm")
 PROCESSES = {
     "org.apache.spark.executor.CoarseGrainedExecutorBackend": "executor",
@@ -292,13 +296,32 @@ def demonstrate(folder: Path, times: int, seed: int) -> dict[str, Any]:
 @click.option("--times", default=50, show_default=True, type=click.IntRange(min=1))
 @click.option("--seed", default=1, show_default=True)
 @click.option("--dir", "folder", type=click.Path(path_type=Path), help="Folder that keeps logs and lakes.")
-def main(times: int, seed: int, folder: Path | None) -> None:
-    with tempfile.TemporaryDirectory(prefix="fleetgauge-kills-") as temporary:
-        where = (folder or Path(temporary)).resolve()
-        where.mkdir(parents=True, exist_ok=True)
-        report = demonstrate(where, times, seed)
-    print(json.dumps(report, indent=2))
-    sys.exit(0 if report["passed"] else 1)
+@results_option("kill_pipeline.jsonl")
+def main(times: int, seed: int, folder: Path | None, results: Results) -> None:
+    done = {(line["seed"], line["times"]): line for line in results.read()}
+    rounds = [
+        (seed + number, min(KILLS_PER_ROUND, times - first))
+        for number, first in enumerate(range(0, times, KILLS_PER_ROUND))
+    ]
+    for round_seed, kills in rounds:
+        if (round_seed, kills) in done:
+            continue
+        with tempfile.TemporaryDirectory(prefix="fleetgauge-kills-") as temporary:
+            where = (folder or Path(temporary)).resolve() / str(round_seed)
+            where.mkdir(parents=True, exist_ok=True)
+            done[round_seed, kills] = {"seed": round_seed, "times": kills} | demonstrate(
+                where, kills, round_seed
+            )
+        results.add(done[round_seed, kills])
+    reports = [done[key] for key in rounds]
+    passed = all(report["passed"] for report in reports)
+    print(
+        json.dumps(
+            {"kills": sum(report["kills"] for report in reports), "passed": passed, "rounds": reports},
+            indent=2,
+        )
+    )
+    sys.exit(0 if passed else 1)
 
 
 if __name__ == "__main__":

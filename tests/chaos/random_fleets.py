@@ -2,9 +2,9 @@
 
     python -m tests.chaos.random_fleets --fleets 500 --seed 1
 
-Every lake is ingested in two parts, out of order, with late and repeated
-records, around clock changes and the starts and ends of weeks. Prints one JSON
-value; exits with 0 iff no row of any table differs in any column.
+Every lake is ingested in two parts, out of order, with late and repeated records, around clock changes and
+the starts and ends of weeks. Finished lakes are kept in a file, and the same command continues after them.
+Prints one JSON value; exits with 0 iff no row of any table differs in any column.
 """
 
 import json
@@ -12,14 +12,14 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import click
 from pyspark.sql import SparkSession
 
 from fleetgauge_pipelines.io.session import open_session
+from tests.chaos._results import Result, Results, results_option
 from tests.chaos._streaming import log_progress
 from tests.oracle.random_fleets import random_lake
 from tests.spark.agreement import Comparison, compare, write_lake
@@ -39,29 +39,36 @@ def hold(spark: SparkSession, folder: Path, seed: int, fleets: int) -> dict[str,
     return compare(folder, lake, write_lake(spark, folder, lake))
 
 
-def demonstrate(spark: SparkSession, fleets: int, seed: int) -> dict[str, Any]:
+def run_lake(spark: SparkSession, seed: int, fleets: int) -> Result:
     started = time.monotonic()
-    rows: Counter[str] = Counter()
-    examples: list[str] = []
-    differences = 0
-    for lake_seed, size in plan_lakes(fleets, seed):
-        with tempfile.TemporaryDirectory(prefix="fleetgauge-random-") as folder:
-            compared = hold(spark, Path(folder), lake_seed, size)
-        rows.update({path: comparison.rows for path, comparison in compared.items()})
-        lines = [
-            f"lake {lake_seed}: {path} {difference}"
-            for path, comparison in compared.items()
-            for difference in comparison.differences
-        ]
-        differences += len(lines)
-        examples += lines
-        log_progress(f"lake {lake_seed}: {size} fleets, {len(lines)} differences")
+    with tempfile.TemporaryDirectory(prefix="fleetgauge-random-") as folder:
+        compared = hold(spark, Path(folder), seed, fleets)
+    differences = [
+        f"lake {seed}: {path} {difference}"
+        for path, comparison in compared.items()
+        for difference in comparison.differences
+    ]
+    log_progress(f"lake {seed}: {fleets} fleets, {len(differences)} differences")
     return {
+        "lake": seed,
         "fleets": fleets,
-        "rows": dict(rows),
-        "differences": differences,
-        "examples": examples[:EXAMPLES],
+        "rows": {path: comparison.rows for path, comparison in compared.items()},
+        "differences": len(differences),
+        "examples": differences[:EXAMPLES],
         "seconds": round(time.monotonic() - started),
+    }
+
+
+def summarize(lakes: Sequence[Result]) -> Result:
+    rows: Counter[str] = Counter()
+    for lake in lakes:
+        rows.update(lake["rows"])
+    return {
+        "fleets": sum(lake["fleets"] for lake in lakes),
+        "rows": dict(rows),
+        "differences": sum(lake["differences"] for lake in lakes),
+        "examples": [line for lake in lakes for line in lake["examples"]][:EXAMPLES],
+        "seconds": sum(lake["seconds"] for lake in lakes),
     }
 
 
@@ -73,12 +80,20 @@ def demonstrate(spark: SparkSession, fleets: int, seed: int) -> dict[str, Any]:
     show_default=True,
     help="Seed of the first lake; the following lakes have the next seeds.",
 )
-def main(fleets: int, seed: int) -> None:
-    spark = open_session("fleetgauge-random-fleets", log_progress)
-    try:
-        report = demonstrate(spark, fleets, seed)
-    finally:
-        spark.stop()
+@results_option("random_fleets.jsonl")
+def main(fleets: int, seed: int, results: Results) -> None:
+    plan = list(plan_lakes(fleets, seed))
+    done = {(line["lake"], line["fleets"]): line for line in results.read()}
+    if not done.keys() >= set(plan):
+        spark = open_session("fleetgauge-random-fleets", log_progress)
+        try:
+            for lake in plan:
+                if lake not in done:
+                    done[lake] = run_lake(spark, *lake)
+                    results.add(done[lake])
+        finally:
+            spark.stop()
+    report = summarize([done[lake] for lake in plan])
     print(json.dumps(report, indent=2))
     sys.exit(1 if report["differences"] else 0)
 

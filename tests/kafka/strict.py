@@ -2,7 +2,7 @@
 
 import json
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
@@ -28,14 +28,23 @@ _OPERATIONS = {operation.name.replace("_", "").lower(): operation for operation 
 
 
 @contextmanager
+def adding_authorizer(folder: Path, settings: Mapping[str, str] | None = None) -> Iterator[None]:
+    """Give fleets created within the block an authorizer, with further settings; clients have no permission.
+
+    The listener between brokers is for super users.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        builder = add_class("ListenerPrincipalBuilder", folder, patch)
+        for key, value in (_BEHAVIOR | {"principal.builder.class": builder} | dict(settings or {})).items():
+            patch.setitem(properties._BEHAVIOR, key, value)
+        yield
+
+
+@contextmanager
 def run_strict_fleet(folder: Path, clusters: tuple[ClusterSpec, ...]) -> Iterator[LocalFleet]:
     """Run clusters on which clients have no permission; the listener between brokers is for super users."""
-    with pytest.MonkeyPatch.context() as patch:
-        builder = add_class("ListenerPrincipalBuilder", folder / "classes", patch)
-        for key, value in (_BEHAVIOR | {"principal.builder.class": builder}).items():
-            patch.setitem(properties._BEHAVIOR, key, value)
-        with LocalFleet(folder / "fleet", clusters) as fleet:
-            yield fleet
+    with adding_authorizer(folder / "classes"), LocalFleet(folder / "fleet", clusters) as fleet:
+        yield fleet
 
 
 def find_broker_listener(local: LocalFleet, cluster: str) -> str:

@@ -46,8 +46,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         settings = read_settings(load_fleet(options.fleet))
         lake = _lake(options.records)
-        records = _records(lake, options.taken_by)
-        weeks = evaluate(records, settings, options.clock, _operations(lake)).cluster_weeks
+        records = read_records(lake, options.taken_by)
+        weeks = evaluate(records, settings, options.clock, read_operations(lake)).cluster_weeks
         report: Row = {"records": len(records), "clock": options.clock, "cluster_weeks": weeks}
         if options.compare:
             gold = latest_revisions(_rows(lake, CLUSTER_WEEKS))
@@ -89,14 +89,14 @@ def _lake(path: Path) -> Path:
     return path.parents[len(table.parts) - 1] if path.parts[-len(table.parts) :] == table.parts else path
 
 
-def _records(lake: Path, taken_by: datetime | None) -> list[Row]:
+def read_records(lake: Path, taken_by: datetime | None = None) -> list[Row]:
     """Return the bronze rows as records, with maps as dicts."""
     rows = _rows(lake, PROBE_MINUTES)
     ingested = [row for row in rows if taken_by is None or row["ingested_at"] <= taken_by]
     return [row | {name: dict(row[name] or ()) for name in MAPS} for row in ingested]
 
 
-def _operations(lake: Path) -> Operations:
+def read_operations(lake: Path) -> Operations:
     """Return the lake's corrections, actions and findings; none if a table does not exist."""
     rows = {
         table: tuple(_rows(lake, table)) if DeltaTable.is_deltatable(str(lake / table.path)) else ()

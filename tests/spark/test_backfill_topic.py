@@ -1,10 +1,12 @@
 """A backfill from a topic that the stream reads too, on real brokers."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
 from pyspark.sql import SparkSession
 
 from fleetgauge_core.contract import PROBE_MINUTE
@@ -77,3 +79,32 @@ def test_a_topic_backfill_after_the_stream_changes_nothing_and_alone_gives_the_s
     assert len(rows(alone, PROBE_MINUTES)) == len(GOOD) + 1
     with pytest.raises(LookupError, match="has no topic absent"):
         open_record_topic(telemetry, "absent")
+
+
+def expire_before(telemetry: Telemetry, partition: int, offset: int) -> None:
+    """Delete records as the topic's retention does."""
+    admin = AdminClient({"bootstrap.servers": telemetry.bootstrap})
+    before = TopicPartition(telemetry.topics.probe_minutes.name, partition, offset)
+    for deletion in admin.delete_records([before]).values():
+        deletion.result(30)
+
+
+def test_records_that_expire_while_a_backfill_runs_are_named_unless_the_stream_has_read_them(
+    spark: SparkSession, telemetry: Telemetry, tmp_path: Path
+) -> None:
+    topic = telemetry.topics.probe_minutes.name
+    lake = Lake(spark, str(tmp_path / "lake"))
+    _send(telemetry, [PROBE_MINUTE.encode(good_record(number, MINUTE)) for number in range(4)])
+    backfilled(spark, lake, FLEET, open_record_topic(telemetry, topic), CLOCK)
+    _send(telemetry, [PROBE_MINUTE.encode(good_record(number, MINUTE)) for number in range(4, 20)])
+    opened = open_record_topic(telemetry, topic)
+    # Partition 0 has the even numbers: 0 and 2 are stored, 4 to 10 are not.
+    expire_before(telemetry, 0, 6)
+
+    result = backfilled(spark, lake, FLEET, opened, CLOCK)
+
+    assert [batch.ingested.stored for batch in result.batches] == [12]
+    (loss,) = [row for row in rows(tmp_path / "lake", QUALITY) if row["suite"] == "topics"]
+    observed = json.loads(loss["observed"])
+    assert (observed["records"], observed["exact"], observed["offsets"]) == (4, True, {"0": ["2-5"]})
+    assert loss["expectation"] == f"every_record_is_read({topic})"

@@ -12,11 +12,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Protocol
+from typing import IO, Protocol
 
 from fleetgauge_core.errors import OperationalError
 from fleetgauge_core.lake.shared_lease import (
     LeaseHolder,
+    LeaseLostError,
     LeaseTakenError,
     NoConditionalWritesError,
     SharedLease,
@@ -39,11 +40,30 @@ class Lease(Protocol):
         """Return if this process may commit now. Raises: LeaseLostError."""
 
 
-class _PermanentLease:
-    """A lease that cannot be lost: the kernel keeps a lock while its process lives, also if it is stopped."""
+class _UncheckedLease:
+    """The lease of an operator who says that there is no other writer."""
 
     def confirm(self) -> None:
         """Return in any case."""
+
+
+class _FileLock:
+    """A locked file. The kernel keeps the lock while its process lives, also if it is stopped."""
+
+    def __init__(self, path: Path, file: IO[str]) -> None:
+        self._path = path
+        self._file = file
+
+    def confirm(self) -> None:
+        """Return if others see this lock; they do not once the file was removed or replaced."""
+        try:
+            is_seen = os.path.samestat(os.fstat(self._file.fileno()), self._path.stat())
+        except FileNotFoundError:
+            is_seen = False
+        if not is_seen:
+            raise LeaseLostError(
+                f"{self._path} was removed or replaced, so that another process may write: start again"
+            )
 
 
 @contextmanager
@@ -58,20 +78,20 @@ def hold_lease(
     """
     holder = LeaseHolder(command, platform.node(), os.getpid(), datetime.now(UTC))
     if is_only_writer:
-        yield _PermanentLease()
+        yield _UncheckedLease()
     elif "://" in lake:
         with _hold_shared_lease(lake, holder, progress) as lease:
             yield lease
     else:
-        with _hold_file_lock(lake, holder):
-            yield _PermanentLease()
+        with _hold_file_lock(lake, holder) as lock:
+            yield lock
 
 
 @contextmanager
-def _hold_file_lock(lake: str, holder: LeaseHolder) -> Iterator[None]:
+def _hold_file_lock(lake: str, holder: LeaseHolder) -> Iterator[_FileLock]:
     path = Path(lake, "_checkpoints", "lease")
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a+", encoding="utf-8") as lock_file:
+    with path.open("a+", encoding="utf-8", errors="replace") as lock_file:
         try:
             fcntl.flock(lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
@@ -80,7 +100,7 @@ def _hold_file_lock(lake: str, holder: LeaseHolder) -> Iterator[None]:
         lock_file.truncate(0)
         lock_file.write(json.dumps(holder.document()))
         lock_file.flush()
-        yield
+        yield _FileLock(path, lock_file)
 
 
 @contextmanager

@@ -169,7 +169,7 @@ class SharedLease:
                 return
             began_s = self._elapsed_s()
             try:
-                if max(self._objects.list_numbers(), default=0) > self._number:
+                if not self._is_newest_own():
                     self._is_lost = True
                     return
                 self._renewals += 1
@@ -180,6 +180,14 @@ class SharedLease:
             # If the store was slow, others may have taken the lease before it stored the object.
             if self._elapsed_s() < self._may_commit_until_s:
                 self._may_commit_until_s = self._find_commit_deadline_s(began_s)
+
+    def _is_newest_own(self) -> bool:
+        """Return whether the newest object is this process's; one that is empty is only damaged."""
+        if max(self._objects.list_numbers(), default=0) != self._number:
+            # Another process took the next number, or the object is gone and another may have begun at 1.
+            return False
+        content = self._objects.read(self._number)
+        return not content or self._token in content
 
     def release(self) -> None:
         """Let others take the lease at once."""
@@ -242,8 +250,6 @@ class SharedLease:
 
 
 def _is_released(content: str) -> bool:
-    if not content:
-        return True
     with suppress(ValueError, AttributeError):
         return bool(json.loads(content).get("released"))
     return False

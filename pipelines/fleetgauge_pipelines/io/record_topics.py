@@ -2,17 +2,23 @@
 
 import json
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from fleetgauge_core.fleet import ClusterAccess
+from fleetgauge_core.metadata import OffsetGap
 from fleetgauge_pipelines.io.kafka_options import build_kafka_options
 
 #: A range never crosses a multiple of this offset, so that ranges stay the same when the topic grows.
 _RANGE_RECORDS = 4096
+
+#: A position has the partition in its high bits, and the offset in its low ones.
+_PARTITION_SHIFT = 48
+_OFFSET_MASK = (1 << _PARTITION_SHIFT) - 1
 
 #: Estimated size of a record: a ProbeMinute of 100 probes has about 1 KiB.
 _RECORD_BYTES = 1024
@@ -73,11 +79,32 @@ def read_offset_ranges(
             "endingOffsets",
             json.dumps({topic: {partition: max(offsets) for partition, offsets in ends.items()}}),
         )
-        # The topic's retention may delete records while a backfill runs.
+        # The topic's retention may delete records meanwhile; see find_unread_offsets.
         .option("failOnDataLoss", "false")
         .load()
     )
     return to_raw_records(rows, {topic: ranges[0].topic_id})
+
+
+def find_unread_offsets(raw: DataFrame, ranges: Sequence[OffsetRange]) -> list[OffsetGap]:
+    """Return the spans of offsets of which ``raw``, as read by read_offset_ranges, has no row."""
+    if raw.count() == sum(range_.end - range_.start for range_ in ranges):
+        return []
+    read: dict[int, list[int]] = defaultdict(list)
+    for row in raw.select("position").collect():
+        read[row["position"] >> _PARTITION_SHIFT].append(row["position"] & _OFFSET_MASK)
+    return [
+        gap
+        for range_ in ranges
+        for gap in find_missing_offsets(range_.partition, range_.start, range_.end, read[range_.partition])
+    ]
+
+
+def find_missing_offsets(partition: int, start: int, end: int, read: Iterable[int]) -> list[OffsetGap]:
+    """Return the spans of offsets from ``start`` to ``end`` (not included) that are not among ``read``."""
+    borders = [start - 1, *sorted(offset for offset in read if start <= offset < end), end]
+    spans = (OffsetGap(partition, before + 1, after) for before, after in pairwise(borders))
+    return [span for span in spans if span.length > 0]
 
 
 def to_raw_records(rows: DataFrame, topic_ids: Mapping[str, str]) -> DataFrame:
@@ -87,7 +114,7 @@ def to_raw_records(rows: DataFrame, topic_ids: Mapping[str, str]) -> DataFrame:
     """
     slash = F.lit("/")
     source = F.concat(_topic_id(topic_ids), slash, F.col("partition"), slash, F.col("offset"))
-    position = F.shiftleft(F.col("partition").cast("long"), 48) + F.col("offset")
+    position = F.shiftleft(F.col("partition").cast("long"), _PARTITION_SHIFT) + F.col("offset")
     return rows.select(
         "value", source.alias("source"), position.alias("position"), F.lit(None).cast("string").alias("hint")
     )

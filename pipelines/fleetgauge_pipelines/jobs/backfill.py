@@ -17,12 +17,20 @@ from pyspark.sql import DataFrame, SparkSession
 
 from fleetgauge_core.fleet import Fleet, Telemetry
 from fleetgauge_core.kafka import ClusterAdmin, TopicReader
+from fleetgauge_core.metadata import OffsetGap, TopicChange, TopicChangeKind
 from fleetgauge_core.runtime.shutdown import ShutdownFlag
 from fleetgauge_core.tables import Column, ColumnType, Table
 from fleetgauge_pipelines.io.lake import Lake
 from fleetgauge_pipelines.io.record_files import list_record_files, read_record_files
-from fleetgauge_pipelines.io.record_topics import OffsetRange, read_offset_ranges, split_offsets
+from fleetgauge_pipelines.io.record_topics import (
+    OffsetRange,
+    find_unread_offsets,
+    read_offset_ranges,
+    split_offsets,
+)
 from fleetgauge_pipelines.jobs.batch import BatchResult, Pipeline
+from fleetgauge_pipelines.jobs.lost_records import LostRecords, subtract_stored
+from fleetgauge_pipelines.jobs.stream_topics import StreamChange
 
 #: Upper bound of a piece; a larger split is a separate piece.
 PIECE_BYTES = 64 * 1024 * 1024
@@ -52,11 +60,16 @@ Split = TypeVar("Split", bound=InputSplit)
 
 @dataclass(frozen=True, slots=True)
 class RecordSource:
-    """An input of probe records: its splits in a fixed order, and how to read several of them."""
+    """An input of probe records: its splits in a fixed order, and how to read several of them.
+
+    ``find_unread`` returns which offsets of splits are not among the rows that were read of them; None for
+    files, of which nothing goes away.
+    """
 
     name: str
     splits: Sequence[InputSplit]
     read: Callable[[SparkSession, Sequence[Any]], DataFrame]
+    find_unread: Callable[[DataFrame, Sequence[Any]], list[OffsetGap]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +118,7 @@ def open_record_topic(telemetry: Telemetry, topic: str) -> RecordSource:
     def read(spark: SparkSession, splits: Sequence[OffsetRange]) -> DataFrame:
         return read_offset_ranges(spark, telemetry.access, topic, splits)
 
-    return RecordSource(topic, ranges, read)
+    return RecordSource(topic, ranges, read, find_unread_offsets)
 
 
 def run_backfill(
@@ -133,8 +146,15 @@ def run_backfill(
         splits = [split for split in pieces[done] if again or split not in processed]
         batch = None
         if splits:
-            raw = records.read(spark, splits)
-            batch = pipeline.process(raw, f"backfill/{records.name}/{done}", clock)
+            batch = _process_piece(
+                pipeline,
+                lake,
+                records,
+                splits,
+                records.read(spark, splits),
+                f"backfill/{records.name}/{done}",
+                clock,
+            )
             processed.record(splits, clock)
             batches.append(batch)
         done += 1
@@ -144,6 +164,33 @@ def run_backfill(
         pipeline.compute_weeks((), f"backfill/{records.name}", clock)
     ]
     return BackfillResult(batches, done - len(batches), len(pieces) - done, sum(gold_changed))
+
+
+def _process_piece(
+    pipeline: Pipeline,
+    lake: Lake,
+    records: RecordSource,
+    splits: Sequence[Any],
+    raw: DataFrame,
+    batch: str,
+    clock: datetime,
+) -> BatchResult:
+    """Process a piece, and store which records of a topic expired since the backfill began."""
+    if records.find_unread is None:
+        return pipeline.process(raw, batch, clock)
+    # Read once: of a second reading more records may have expired.
+    raw.persist()
+    try:
+        result = pipeline.process(raw, batch, clock)
+        topic_id = splits[0].topic_id
+        lost = subtract_stored(lake, topic_id, records.find_unread(raw, splits))
+    finally:
+        raw.unpersist()
+    if lost:
+        change = TopicChange(TopicChangeKind.EXPIRED, topic_id, lost=tuple(lost))
+        label = f"backfill/{splits[0].key}"
+        LostRecords(lake, records.name).store([StreamChange(label, records.name, change)], clock)
+    return result
 
 
 class _ProcessedSplits:

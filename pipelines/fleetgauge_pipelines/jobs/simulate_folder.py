@@ -55,7 +55,8 @@ class SimulatedFolder:
             stamp = json.loads((self.path / _STAMP).read_text(encoding="utf-8"))
         except (FileNotFoundError, ValueError):
             return None
-        return stamp.get("made") if stamp.get("arguments") == arguments else None
+        is_equal = isinstance(stamp, dict) and stamp.get("arguments") == arguments
+        return stamp.get("made") if is_equal else None
 
     def begin(
         self, arguments: Mapping[str, Any], simulated: SimulatedFleet, extra_keys: Mapping[str, Any]

@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import NamedTuple, TypeVar
 
 from pyspark.sql import DataFrame
@@ -23,6 +22,7 @@ from fleetgauge_core.metadata import (
     TopicSnapshot,
     find_topic_changes,
 )
+from fleetgauge_pipelines.io.record_topics import find_missing_offsets
 from fleetgauge_pipelines.io.stream_checkpoint import (
     BatchOffsets,
     StreamCheckpoint,
@@ -191,10 +191,17 @@ class StreamTopics:
             raise TopicsChangedError
         planned = self._checkpoint.read_batch(generation, batch_id)
         label = f"{generation.name}/{batch_id}"
+
+        def list_offsets(partition: TopicPartition) -> list[int]:
+            is_in_partition = (F.col("topic") == partition.topic) & (
+                F.col("partition") == partition.partition
+            )
+            return [row["offset"] for row in rows.where(is_in_partition).select("offset").collect()]
+
         return tuple(
             StreamChange(label, topic, change)
             for topic, topic_id in generation.topic_ids.items()
-            for change in _find_batch_changes(topic, topic_id, planned, read, rows)
+            for change in find_batch_changes(topic, topic_id, planned, read, list_offsets)
         )
 
     def _read_ids(self) -> dict[str, str]:
@@ -269,19 +276,23 @@ def plan_generation(
         )
         for name in present
     }
+    changes_by_topic = {name: find_topic_changes(known[name], topic) for name, topic in present.items()}
     recreated = {
         name: change
-        for name, topic in present.items()
-        for change in find_topic_changes(known[name], topic)
+        for name, changes in changes_by_topic.items()
+        for change in changes
         if change.kind is TopicChangeKind.RECREATED
     }
     if not recreated:
         return None
-    # A topic of which nothing was known is another one that the fleet file names now.
-    changes = (
+    # A topic of which nothing was known is another one that the fleet file names now. Records that expired
+    # are found by the first batch.
+    stored = (
         StreamChange(f"stream-{number}/start", name, change)
-        for name, change in recreated.items()
+        for name, changes in changes_by_topic.items()
+        for change in changes
         if known[name].topic_id is not None
+        and change.kind in (TopicChangeKind.RECREATED, TopicChangeKind.TRUNCATED)
     )
     starts = {
         name: {
@@ -292,7 +303,7 @@ def plan_generation(
         }
         for name, topic in present.items()
     }
-    return OpenedGeneration(StreamGeneration(number, _ids(present), starts), tuple(changes), is_new=True)
+    return OpenedGeneration(StreamGeneration(number, _ids(present), starts), tuple(stored), is_new=True)
 
 
 def complete_starts(generation: StreamGeneration, present: Mapping[str, PresentTopic]) -> StreamGeneration:
@@ -317,37 +328,34 @@ def find_unreadable_topics(names: Iterable[str], present: Mapping[str, PresentTo
     ]
 
 
-def find_missing_offsets(partition: int, start: int, end: int, read: Iterable[int]) -> list[OffsetGap]:
-    """Return the spans of offsets from ``start`` to ``end`` (not included) that are not among ``read``."""
-    borders = [start - 1, *sorted(offset for offset in read if start <= offset < end), end]
-    spans = (OffsetGap(partition, before + 1, after) for before, after in pairwise(borders))
-    return [span for span in spans if span.length > 0]
-
-
 def _resume(partition: int, positions: Mapping[int, int], topic: PresentTopic) -> int:
     position = positions.get(partition, 0)
     bounds = topic.bounds.get(partition)
     return min(position, bounds.end) if bounds else position
 
 
-def _find_batch_changes(
+def find_batch_changes(
     topic: str,
     topic_id: str,
     planned: BatchOffsets,
     read: Mapping[TopicPartition, ReadOffsets],
-    rows: DataFrame,
+    list_offsets: Callable[[TopicPartition], Iterable[int]],
 ) -> list[TopicChange]:
+    """Return by which changes of a topic a batch has not read all that it was to read.
+
+    ``list_offsets`` returns all offsets of a partition that the batch read; they are rarely needed.
+    """
     lost: list[OffsetGap] = []
     truncated: dict[int, int] = {}
     for partition, end in sorted(planned.ends.get(topic, {}).items()):
-        batch_read = read.get(TopicPartition(topic, partition))
+        batch_read = read.get(topic_partition := TopicPartition(topic, partition))
         # The first batch of all starts wherever the log began then. A partition that was added begins at 0.
         first_start = batch_read.first if batch_read and not planned.starts else 0
         start = planned.starts.get(topic, {}).get(partition, first_start)
         if end < start:
             truncated[partition] = end
         elif (batch_read.records if batch_read else 0) < end - start and (batch_read or planned.starts):
-            lost += _list_missing(topic, partition, start, end, batch_read, rows)
+            lost += _list_missing(topic_partition, start, end, batch_read, list_offsets)
     changes = []
     if lost:
         changes.append(TopicChange(TopicChangeKind.EXPIRED, topic_id, lost=tuple(lost)))
@@ -357,16 +365,18 @@ def _find_batch_changes(
 
 
 def _list_missing(
-    topic: str, partition: int, start: int, end: int, batch_read: ReadOffsets | None, rows: DataFrame
+    topic_partition: TopicPartition,
+    start: int,
+    end: int,
+    batch_read: ReadOffsets | None,
+    list_offsets: Callable[[TopicPartition], Iterable[int]],
 ) -> list[OffsetGap]:
+    partition = topic_partition.partition
     if batch_read is None:
         return [OffsetGap(partition, start, end)]
     if batch_read.records == end - batch_read.first:
         return [OffsetGap(partition, start, batch_read.first)]
-    same = rows.where((F.col("topic") == topic) & (F.col("partition") == partition))
-    return find_missing_offsets(
-        partition, start, end, (row["offset"] for row in same.select("offset").collect())
-    )
+    return find_missing_offsets(partition, start, end, list_offsets(topic_partition))
 
 
 def _doubt_topics(

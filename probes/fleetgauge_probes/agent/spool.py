@@ -6,8 +6,12 @@ any moment; a power failure may lose what the disk had not yet written, but leav
 
 Open minutes are stored too, as interim records every few seconds. The run that opens the file after a kill
 forwards them as they are, so a kill costs those seconds instead of whole minutes.
+
+A damaged file is renamed when it is opened, and a new one begun. Damage in the bytes of a record is not
+noticed here: the record is forwarded, and the stream puts it into quarantine if it is none any more.
 """
 
+import logging
 import sqlite3
 import threading
 import time
@@ -20,9 +24,11 @@ from pathlib import Path
 from fleetgauge_core.contract import ProbeMinute
 from fleetgauge_core.errors import OperationalError
 
+_log = logging.getLogger("fleetgauge.records")
+
 _FILE = "records.sqlite"
 _VERSION = 1
-_CORRUPTION_CODES = (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT)
+_DAMAGE_CODES = (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT)
 #: Positions are never reused (AUTOINCREMENT); the totals cover closed records only.
 _CREATE_SCHEMA = """
 BEGIN;
@@ -50,6 +56,20 @@ END;
 PRAGMA user_version = 1;
 COMMIT;
 """
+#: Damage of a row may have changed the types of its values.
+_READ_CLOSED = (
+    "SELECT position, CAST(key AS TEXT), coalesce(CAST(value AS BLOB), x'') FROM records"
+    " WHERE closed AND position > ? ORDER BY position LIMIT ?"
+)
+_READ_OLDEST = (
+    "SELECT CAST(minute AS INTEGER) FROM records"
+    " WHERE closed AND CAST(minute AS INTEGER) BETWEEN 0 AND ? ORDER BY position LIMIT 1"
+)
+_LAST_MINUTE_S = int(datetime(9999, 1, 1, tzinfo=UTC).timestamp())
+_COUNT_TOTALS = (
+    "UPDATE totals SET (records, bytes) ="
+    " (SELECT count(*), coalesce(sum(length(value)), 0) FROM records WHERE closed)"
+)
 _STORE_RECORD = (
     "INSERT OR REPLACE INTO records (run_id, sequence, minute, closed, key, value) VALUES (?, ?, ?, ?, ?, ?)"
 )
@@ -61,6 +81,14 @@ _DROP_OLDEST = (
 
 class SpoolError(OperationalError):
     """The spool folder or its file cannot be used; the message is one line that names it."""
+
+
+class DamagedSpoolError(OperationalError):
+    """The file was damaged while it was open; the agent has to end, and its next run begins a new file."""
+
+
+class _FoundDamageError(sqlite3.DatabaseError):
+    """SQLite's check has found damage; the message says which."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +124,7 @@ class Spool:
     def open(self) -> int:
         """Lock the file and return how many open minutes a killed run left; they are now closed.
 
-        A corrupt file is renamed and replaced by a new one. Raises: SpoolError when the folder cannot be
+        A damaged file is renamed and replaced by a new one. Raises: SpoolError when the folder cannot be
         written, another agent has locked the file, or a newer version created it.
         """
         try:
@@ -104,15 +132,18 @@ class Spool:
             try:
                 return self._connect()
             except sqlite3.DatabaseError as error:
-                if _error_code(error) not in _CORRUPTION_CODES:
+                if not _is_damage(error):
                     raise
-                _rename_corrupt_files(self.folder)
+                renamed = _rename_damaged_files(self.folder)
+                _log.error("the spool was damaged: it is now %s, and its records are lost", renamed)
                 return self._connect()
         except (OSError, sqlite3.Error) as error:
             raise SpoolError(f"{self.folder}: {_describe_error(error)}") from error
 
     def _connect(self) -> int:
         connection = sqlite3.connect(self.folder / _FILE, timeout=0, check_same_thread=False)
+        # Bytes of a key that are no text must not hold up the records behind it.
+        connection.text_factory = lambda data: data.decode(errors="replace")
         try:
             _prepare(connection)
             with connection:
@@ -132,7 +163,7 @@ class Spool:
         """Store records in one transaction and return how many of the oldest were dropped for them.
 
         A record replaces the earlier record of the same minute. Raises: SpoolError when they cannot be
-        written.
+        written; DamagedSpoolError.
         """
         rows = [_to_row(record, True) for record in closed] + [
             _to_row(record, False) for record in still_open
@@ -142,33 +173,27 @@ class Spool:
             return self._drop_excess(connection)
 
     def read_closed(self, after: int, limit: int) -> list[SpooledRecord]:
-        """Return up to ``limit`` closed records after a position, oldest first. Raises: SpoolError."""
+        """Return up to ``limit`` closed records after a position, oldest first.
+
+        Raises: SpoolError, DamagedSpoolError.
+        """
         with self._transaction() as connection:
-            rows = connection.execute(
-                "SELECT position, key, value FROM records WHERE closed AND position > ?"
-                " ORDER BY position LIMIT ?",
-                (after, limit),
-            ).fetchall()
+            rows = connection.execute(_READ_CLOSED, (after, limit)).fetchall()
         return [SpooledRecord(*row) for row in rows]
 
     def remove(self, positions: Iterable[int]) -> None:
-        """Delete the records at these positions. Raises: SpoolError."""
+        """Delete the records at these positions. Raises: SpoolError, DamagedSpoolError."""
         with self._transaction() as connection:
             connection.executemany(
                 "DELETE FROM records WHERE position = ?", ((position,) for position in positions)
             )
 
     def read_state(self) -> SpoolState:
-        """Return the number, size and age of the closed records. Raises: SpoolError."""
+        """Return the number, size and age of the closed records. Raises: SpoolError, DamagedSpoolError."""
         with self._transaction() as connection:
             records, value_bytes = _read_totals(connection)
-            oldest_row = connection.execute(
-                "SELECT minute FROM records WHERE closed ORDER BY position LIMIT 1"
-            ).fetchone()
-        if oldest_row is None:
-            return SpoolState(records, value_bytes, None)
-        (minute_s,) = oldest_row
-        return SpoolState(records, value_bytes, datetime.fromtimestamp(minute_s, UTC))
+            oldest = connection.execute(_READ_OLDEST, (_LAST_MINUTE_S,)).fetchone()
+        return SpoolState(records, value_bytes, datetime.fromtimestamp(oldest[0], UTC) if oldest else None)
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
@@ -177,7 +202,8 @@ class Spool:
             with self._lock, self._connection:
                 yield self._connection
         except sqlite3.Error as error:
-            raise SpoolError(f"{self.folder}: {_describe_error(error)}") from error
+            error_class = DamagedSpoolError if _is_damage(error) else SpoolError
+            raise error_class(f"{self.folder}: {_describe_error(error)}") from error
 
     def _drop_excess(self, connection: sqlite3.Connection) -> int:
         dropped = 0
@@ -200,6 +226,11 @@ def _prepare(connection: sqlite3.Connection) -> None:
         raise sqlite3.OperationalError(
             f"{_FILE} has version {version}, but this agent supports version {_VERSION}"
         )
+    # Damage that is read only later would stop the records behind it for good. 1 GiB takes a second.
+    (finding,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
+    if finding != "ok":
+        raise _FoundDamageError(finding)
+    connection.execute(_COUNT_TOTALS)
 
 
 def _read_totals(connection: sqlite3.Connection) -> tuple[int, int]:
@@ -218,11 +249,16 @@ def _error_code(error: sqlite3.Error) -> int | None:
     return getattr(error, "sqlite_errorcode", None)
 
 
-def _rename_corrupt_files(folder: Path) -> None:
+def _is_damage(error: sqlite3.Error) -> bool:
+    return isinstance(error, _FoundDamageError) or _error_code(error) in _DAMAGE_CODES
+
+
+def _rename_damaged_files(folder: Path) -> Path:
     """Rename the file together with its write-ahead log, which must not be replayed into a new file."""
-    renamed_at = time.time_ns()
+    prefix = f"damaged-{time.time_ns()}-"
     for path in list(folder.glob(f"{_FILE}*")):
-        path.rename(folder / f"damaged-{renamed_at}-{path.name}")
+        path.rename(folder / f"{prefix}{path.name}")
+    return folder / f"{prefix}{_FILE}"
 
 
 def _to_row(record: ProbeMinute, closed: bool) -> tuple[str, int, int, bool, str, bytes]:

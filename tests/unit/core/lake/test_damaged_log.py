@@ -54,10 +54,8 @@ def read_ids(lake: Path) -> list[str]:
 ALL_IDS = sorted(f"d{number}" for number in range(COMMITS))
 
 
-@pytest.fixture(scope="module")
-def whole_lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A table of nine commits of a row each."""
-    lake = tmp_path_factory.mktemp("whole") / "lake"
+def make_whole_lake(lake: Path) -> Path:
+    """Write a table of nine commits of a row each."""
     store = TableStore(str(lake), DRILLS, create=True)
     for number in range(COMMITS):
         store.append([make_row(number)])
@@ -65,6 +63,11 @@ def whole_lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
             DeltaTable(str(lake / DRILLS.path)).create_checkpoint()
     assert read_ids(lake) == ALL_IDS
     return lake
+
+
+@pytest.fixture(scope="module")
+def whole_lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_whole_lake(tmp_path_factory.mktemp("whole") / "lake")
 
 
 @pytest.fixture

@@ -20,6 +20,7 @@ from fleetgauge_core.lake.shared_lease import (
 )
 from fleetgauge_core.lake.table_store import TableStore
 from fleetgauge_core.tables import ACTIONS
+from tests.damage import Damage, cut, empty, fill_with_zeros, flip_bit
 from tests.lake_writer import another_holder, commit
 from tests.s3 import S3
 from tests.waiting import let_pass
@@ -47,6 +48,31 @@ def test_a_second_command_says_who_writes_a_lake_in_a_folder_since_when(tmp_path
         # The kernel releases the lock of a process that was killed.
         with hold_lease(lake, "fleetgauge backfill", print) as lease:
             lease.confirm()
+
+
+def test_a_holder_whose_lease_file_was_removed_commits_nothing(tmp_path: Path) -> None:
+    lake = str(tmp_path / "lake")
+    file = tmp_path / "lake" / "_checkpoints" / "lease"
+    with hold_lease(lake, "fleetgauge stream", print) as lease:
+        lease.confirm()
+        file.unlink()
+        with pytest.raises(LeaseLostError, match=rf"^{file} was removed or replaced"):
+            lease.confirm()
+        with hold_lease(lake, "fleetgauge backfill", print) as another:
+            another.confirm()
+            with pytest.raises(LeaseLostError):
+                lease.confirm()
+
+
+@pytest.mark.parametrize("damage", [empty, cut, fill_with_zeros, flip_bit])
+def test_a_lease_file_that_was_damaged_is_still_locked(tmp_path: Path, damage: Damage) -> None:
+    lake = str(tmp_path / "lake")
+    with hold_lease(lake, "fleetgauge stream", print) as lease:
+        damage(tmp_path / "lake" / "_checkpoints" / "lease")
+        lease.confirm()
+        is_taken = pytest.raises(LeaseError, match=r"another pipeline is writing this lake.*; stop it first$")
+        with is_taken, hold_lease(lake, "fleetgauge backfill", print):
+            pass
 
 
 def test_a_lake_of_which_the_operator_is_the_only_writer_has_no_lease(tmp_path: Path) -> None:

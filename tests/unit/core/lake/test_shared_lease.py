@@ -108,6 +108,33 @@ def test_a_lease_that_was_released_is_free_at_once(world: World) -> None:
     assert world.now_s == 0
 
 
+@pytest.mark.parametrize("damaged", ["", "{", "\x00" * 100, "null"])
+def test_an_object_that_was_damaged_does_not_free_the_lease(world: World, damaged: str) -> None:
+    ann, bob = world.lease(ANN), world.lease(BOB)
+    acquire(ann)
+    world.objects.contents[1] = damaged
+    world.meanwhile = lambda now_s: ann.renew() if now_s % 10 == 0 else None
+    if damaged:
+        # Not its own any more, as far as the holder can see.
+        assert acquire(bob) == ["another process"]
+        assert not may_commit(ann)
+    else:
+        with pytest.raises(LeaseTakenError):
+            acquire(bob)
+        assert may_commit(ann)
+
+
+def test_a_holder_whose_object_is_gone_stops_at_its_next_renewal(world: World) -> None:
+    ann, bob = world.lease(ANN), world.lease(BOB)
+    acquire(ann)
+    world.objects.contents.clear()
+    assert acquire(bob) == []
+    ann.renew()
+    assert not may_commit(ann)
+    bob.renew()
+    assert may_commit(bob)
+
+
 def test_the_lease_of_a_process_that_died_expires(world: World) -> None:
     acquire(world.lease(ANN))
     bob = world.lease(BOB)

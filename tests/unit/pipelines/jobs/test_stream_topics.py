@@ -2,10 +2,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fleetgauge_core.metadata import LogBounds, OffsetGap, PresentTopic, TopicChangeKind
+from fleetgauge_pipelines.io.record_topics import find_missing_offsets
 from fleetgauge_pipelines.io.stream_checkpoint import StreamGeneration
 from fleetgauge_pipelines.jobs.stream_topics import (
     complete_starts,
-    find_missing_offsets,
     find_unreadable_topics,
     plan_generation,
 )
@@ -46,6 +46,8 @@ def test_the_other_topic_is_read_from_the_end_of_a_log_that_was_truncated() -> N
     )
     assert opened is not None
     assert opened.generation.starts == {"minutes": {0: 0}, "events": {0: 1}}
+    kinds = {change.topic: change.change.kind for change in opened.changes}
+    assert kinds == {"minutes": TopicChangeKind.RECREATED, "events": TopicChangeKind.TRUNCATED}
 
 
 def test_a_topic_that_the_fleet_file_names_now_is_read_from_its_beginning_and_lost_nothing() -> None:
