@@ -214,7 +214,10 @@ def two_log_directories() -> Iterator[None]:
 def running_scene(folder: Path) -> Iterator[Scene]:
     with ExitStack() as stack:
         stack.enter_context(two_log_directories())
-        clusters = (ClusterSpec(CLUSTER, brokers=len(BROKERS)), ClusterSpec(TELEMETRY, brokers=1))
+        clusters = (
+            ClusterSpec(CLUSTER, brokers=len(BROKERS), exporters=True),
+            ClusterSpec(TELEMETRY, brokers=1),
+        )
         local = stack.enter_context(LocalFleet(folder / "fleet", clusters, progress=log_progress))
         pager = stack.enter_context(Receiver().listening())
         config = folder / "fleet.yaml"
@@ -344,7 +347,10 @@ def lose_a_log_directory(scene: Scene) -> None:
         all(is_single(before.partitions[partition].replicas) for partition in offline),
         "only single replicas have no leader",
     )
-    scene.run("plan")
+    situation.expect(pages_of(scene, 3) == ["STORAGE_STALLED"], f"a page, but {pages_of(scene, 3)}")
+    (proposed,) = scene.run("plan")["answer"] or [{}]
+    reasons = [refusal["why"] for refusal in proposed.get("refusals", ())]
+    situation.expect("only_replica" in reasons, f"a restart is refused for single replicas, but {reasons}")
     demotion = scene.run("apply", "--cluster", CLUSTER, "--broker", "3", "--reason", "disk", "--execute")
     situation.expect(demotion["answer"].get("outcome") == "done", "the demotion is done")
     scene.run("apply", "--cluster", CLUSTER, "--broker", "3", "--action", "restart", "--reason", "disk")
