@@ -17,15 +17,16 @@ class Results:
         self._file = file
 
     def read(self) -> list[Result]:
-        """Return the results in the order in which they were added."""
+        """Return the results in the order in which they were added; a line that a kill cut is none."""
         if not self._file.exists():
             return []
-        return [json.loads(line) for line in self._file.read_text(encoding="utf-8").splitlines()]
+        *lines, _ = self._file.read_text(encoding="utf-8").split("\n")
+        return [json.loads(line) for line in lines]
 
     def add(self, result: Mapping[str, Any]) -> None:
         """Append the result of a part that is finished."""
-        with self._file.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(result) + "\n")
+        lines = [*map(json.dumps, self.read()), json.dumps(result)]
+        self._file.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
 def results_option(default: str) -> Callable[[Callable[..., None]], Callable[..., None]]:

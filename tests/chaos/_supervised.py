@@ -6,6 +6,8 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import NamedTuple, Self
 
+import psutil
+
 from tests.chaos._streaming import Command
 
 _EVERY_S = 1.0
@@ -36,6 +38,15 @@ class SupervisedCommand(Command):
         self._is_over.set()
         self._supervisor.join()
         super().__exit__(kind, error, trace)
+
+    @property
+    def is_alive(self) -> bool:
+        with self._lock:
+            return super().is_alive
+
+    def tree(self) -> list[psutil.Process]:
+        with self._lock:
+            return super().tree()
 
     @contextmanager
     def killed(self) -> Iterator[None]:

@@ -70,7 +70,7 @@ class Situation:
 
 
 @dataclass(frozen=True)
-class Scene:
+class BigCluster:
     local: LocalFleet
     config: Path
     fleet: Fleet
@@ -211,7 +211,7 @@ def two_log_directories() -> Iterator[None]:
 
 
 @contextmanager
-def running_scene(folder: Path) -> Iterator[Scene]:
+def running_scene(folder: Path) -> Iterator[BigCluster]:
     with ExitStack() as stack:
         stack.enter_context(two_log_directories())
         clusters = (
@@ -228,7 +228,7 @@ def running_scene(folder: Path) -> Iterator[Scene]:
         fleet = load_fleet(config)
         assert fleet.telemetry is not None
         ensure_telemetry_topics(fleet.telemetry)
-        yield Scene(
+        yield BigCluster(
             local, config, fleet, pager, Command(folder / "watch.log", "watch", "--config", str(config)), []
         )
 
@@ -242,14 +242,14 @@ def build_start_command(local: LocalFleet) -> list[str]:
     return [sys.executable, "-c", script, str(local.status().directory), "{broker}"]
 
 
-def wait_for_pages(scene: Scene, is_reached: Callable[[], bool], what: str) -> None:
+def wait_for_pages(scene: BigCluster, is_reached: Callable[[], bool], what: str) -> None:
     try:
         wait_until(is_reached, DEADLINE_S, what)
     except TimeoutError as error:
         scene.situations[-1].wrong.append(str(error))
 
 
-def pages_of(scene: Scene, broker: int) -> list[str]:
+def pages_of(scene: BigCluster, broker: int) -> list[str]:
     return [post.body["kind"] for post in scene.firing.values() if post.body["broker"] == broker]
 
 
@@ -257,7 +257,7 @@ def is_single(replicas: tuple[int, ...]) -> bool:
     return len(replicas) == 1
 
 
-def plan_when_nothing_is_wrong(scene: Scene) -> None:
+def plan_when_nothing_is_wrong(scene: BigCluster) -> None:
     situation = scene.begin("nothing is wrong")
     result = scene.run("plan")
     situation.expect(result["exit"] == 0, "plan ends with 0")
@@ -274,7 +274,7 @@ def plan_when_nothing_is_wrong(scene: Scene) -> None:
         situation.expect("only_replica" in reasons, f"{action} is refused for single replicas, but {reasons}")
 
 
-def demote_and_undo(scene: Scene) -> None:
+def demote_and_undo(scene: BigCluster) -> None:
     situation = scene.begin("a broker is demoted, and the demotion undone")
     before = scene.describe()
     by_reason = ("--cluster", CLUSTER, "--broker", "2", "--reason", "slow disk")
@@ -303,7 +303,7 @@ def demote_and_undo(scene: Scene) -> None:
     scene.keep_pages()
 
 
-def restart_a_dead_broker(scene: Scene) -> None:
+def restart_a_dead_broker(scene: BigCluster) -> None:
     situation = scene.begin("a broker has died, and a reassignment waits for it")
     killed_s = time.monotonic()
     scene.local.fault("kill", CLUSTER, 4)
@@ -328,7 +328,7 @@ def restart_a_dead_broker(scene: Scene) -> None:
     wait_for_pages(scene, lambda: not scene.firing, "the page to be resolved")
 
 
-def lose_a_log_directory(scene: Scene) -> None:
+def lose_a_log_directory(scene: BigCluster) -> None:
     situation = scene.begin("a log directory of a broker is offline")
     (status,) = (status for status in scene.local.status().clusters if status.cluster == CLUSTER)
     second = Path(scene.local.status().directory) / "brokers" / f"{CLUSTER}-3" / "second"

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import Producer, TopicPartition
@@ -49,19 +50,7 @@ def test_a_topic_backfill_after_the_stream_changes_nothing_and_alone_gives_the_s
     _send(telemetry, [*values, b"noise"])
     streamed, alone = tmp_path / "streamed", tmp_path / "alone"
     lake = Lake(spark, str(streamed))
-    received_counts: list[int] = []
-    run_stream(
-        spark,
-        lake,
-        FLEET,
-        telemetry,
-        StreamTrigger(None),
-        lambda: CLOCK,
-        lambda _, outcome: received_counts.append(outcome.ingested.received),
-        lambda: None,
-        ShutdownFlag(),
-        lambda *_: None,
-    )
+    received_counts = stream_once(spark, lake, telemetry)
     before = versions(streamed)
 
     [after_it] = backfilled(spark, lake, FLEET, open_record_topic(telemetry, topic), CLOCK).batches
@@ -89,22 +78,65 @@ def expire_before(telemetry: Telemetry, partition: int, offset: int) -> None:
         deletion.result(30)
 
 
-def test_records_that_expire_while_a_backfill_runs_are_named_unless_the_stream_has_read_them(
+def test_records_that_expire_while_a_backfill_runs_are_named(
     spark: SparkSession, telemetry: Telemetry, tmp_path: Path
 ) -> None:
     topic = telemetry.topics.probe_minutes.name
     lake = Lake(spark, str(tmp_path / "lake"))
-    _send(telemetry, [PROBE_MINUTE.encode(good_record(number, MINUTE)) for number in range(4)])
+    send_numbered(telemetry, range(4))
     backfilled(spark, lake, FLEET, open_record_topic(telemetry, topic), CLOCK)
-    _send(telemetry, [PROBE_MINUTE.encode(good_record(number, MINUTE)) for number in range(4, 20)])
+    send_numbered(telemetry, range(4, 20))
     opened = open_record_topic(telemetry, topic)
-    # Partition 0 has the even numbers: 0 and 2 are stored, 4 to 10 are not.
+    # Partition 0 has the even numbers: 0 and 2 have been read, 4 to 10 have not.
     expire_before(telemetry, 0, 6)
 
     result = backfilled(spark, lake, FLEET, opened, CLOCK)
 
     assert [batch.ingested.stored for batch in result.batches] == [12]
-    (loss,) = [row for row in rows(tmp_path / "lake", QUALITY) if row["suite"] == "topics"]
+    (loss,) = read_losses(tmp_path / "lake")
     observed = json.loads(loss["observed"])
     assert (observed["records"], observed["exact"], observed["offsets"]) == (4, True, {"0": ["2-5"]})
     assert loss["expectation"] == f"every_record_is_read({topic})"
+
+
+def test_the_stream_tells_what_it_has_not_read_itself_and_no_backfill_does(
+    spark: SparkSession, telemetry: Telemetry, tmp_path: Path
+) -> None:
+    topic = telemetry.topics.probe_minutes.name
+    lake = Lake(spark, str(tmp_path / "lake"))
+    send_numbered(telemetry, range(4))
+    stream_once(spark, lake, telemetry)
+    send_numbered(telemetry, range(4, 20))
+    opened = open_record_topic(telemetry, topic)
+    expire_before(telemetry, 0, 6)
+    backfilled(spark, lake, FLEET, opened, CLOCK)
+    assert read_losses(tmp_path / "lake") == []
+    stream_once(spark, lake, telemetry)
+    (loss,) = read_losses(tmp_path / "lake")
+    assert json.loads(loss["observed"])["offsets"] == {"0": ["2-5"]}
+
+
+def send_numbered(telemetry: Telemetry, numbers: range) -> None:
+    _send(telemetry, [PROBE_MINUTE.encode(good_record(number, MINUTE)) for number in numbers])
+
+
+def read_losses(lake: Path) -> list[dict[str, Any]]:
+    return [row for row in rows(lake, QUALITY) if row["suite"] == "topics"]
+
+
+def stream_once(spark: SparkSession, lake: Lake, telemetry: Telemetry) -> list[int]:
+    """Let a stream process what there is, and return how many records each batch received."""
+    received: list[int] = []
+    run_stream(
+        spark,
+        lake,
+        FLEET,
+        telemetry,
+        StreamTrigger(None),
+        lambda: CLOCK,
+        lambda _, outcome: received.append(outcome.ingested.received),
+        lambda: None,
+        ShutdownFlag(),
+        lambda *_: None,
+    )
+    return received

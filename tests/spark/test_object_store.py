@@ -3,11 +3,13 @@
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from fleetgauge_core.lake.lake_files import open_files
 from fleetgauge_core.lake.table_store import TableStore
 from fleetgauge_core.tables import BROKER_MINUTES, CLUSTER_MINUTES, CLUSTER_WEEKS, PROBE_MINUTES, Table
 from tests.s3 import S3
@@ -62,9 +64,11 @@ def simulated(tmp_path: Path) -> Path:
     return folder
 
 
-def backfill(
-    simulated: Path, lake: str, environment: Mapping[str, str] | None = None
-) -> "subprocess.Popen[str]":
+@contextmanager
+def backfilling(
+    simulated: Path, lake: str, log: Path, environment: Mapping[str, str] | None = None
+) -> Iterator["subprocess.Popen[bytes]"]:
+    """Run a backfill, with its output in a file."""
     arguments = (
         "--config",
         str(simulated / "fleet.yaml"),
@@ -74,7 +78,14 @@ def backfill(
         lake,
     )
     command = (sys.executable, "-m", "fleetgauge_core", "backfill", *arguments, "--clock", CLOCK)
-    return subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment)
+    with (
+        log.open("wb") as output,
+        subprocess.Popen(command, stdout=output, stderr=output, env=environment) as process,
+    ):
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def read(lake: str, table: Table) -> list[tuple[str, ...]]:
@@ -87,18 +98,19 @@ def test_two_backfills_into_an_object_store_are_one_that_writes_what_it_writes_t
 ) -> None:
     s3.make_bucket("spark")
     lake, read_by = "s3a://spark/fleet", "s3://spark/fleet"
-    with backfill(simulated, lake, environment) as writer:
-        holders = TableStore(read_by, PROBE_MINUTES)
-        wait_until(lambda: writer.poll() is not None or bool(holders.exists), STARTED_S, "the first table")
-        with backfill(simulated, lake, environment) as second:
+    with backfilling(simulated, lake, tmp_path / "first.log", environment) as writer:
+        lease = open_files(f"{read_by}/_checkpoints")
+        wait_until(
+            lambda: writer.poll() is not None or bool(lease.list_sizes("leases")), STARTED_S, "the lease"
+        )
+        with backfilling(simulated, lake, tmp_path / "second.log", environment) as second:
             assert second.wait(STARTED_S) == 2
-            assert second.stderr
-            last_line = second.stderr.read().splitlines()[-1]
+        last_line = (tmp_path / "second.log").read_text().splitlines()[-1]
         assert f"{lake}: another pipeline is writing this lake by `fleetgauge backfill` on " in last_line
         assert f"(process {writer.pid}) since " in last_line
         assert writer.wait(STARTED_S) == 0
     folder = str(tmp_path / "folder")
-    with backfill(simulated, folder) as local:
+    with backfilling(simulated, folder, tmp_path / "local.log") as local:
         assert local.wait(STARTED_S) == 0
     for table in COMPARED:
         rows = read(read_by, table)

@@ -19,11 +19,6 @@ from fleetgauge_core.lake.newest_version import NewestVersion, decode_version, v
 from fleetgauge_core.lake.shared_lease import LeaseHolder, LeaseLostError, LeaseTakenError, SharedLease
 from fleetgauge_core.lake.table_repair import RepairOutcome
 from fleetgauge_core.tables import DRILLS
-from fleetgauge_local.errors import LocalFleetError
-from fleetgauge_local.fleet_folder import FleetFolder, RunnerState, write_json
-from fleetgauge_local.processes import ProcessIdentity
-from fleetgauge_local.runner_client import call_runner
-from fleetgauge_local.runner_protocol import RunnerRequest
 from fleetgauge_operations.replay.incident import Incident, IncidentError
 from fleetgauge_pipelines.io import jars
 from fleetgauge_pipelines.io.jars import fetch_jars
@@ -48,7 +43,6 @@ from tests.unit.pipelines.simulation.histories import history
 TABLE = Path(__file__).parents[1] / "damage.md"
 HOLDER = LeaseHolder("fleetgauge stream", "ann", 1, datetime(2026, 4, 1, 12, tzinfo=UTC))
 OTHER = LeaseHolder("fleetgauge backfill", "bob", 2, datetime(2026, 4, 1, 12, tzinfo=UTC))
-RECORDS = 300
 
 
 def read_table() -> dict[tuple[str, str], str]:
@@ -198,14 +192,15 @@ class SharedLeaseObject(Case):
 
 class SpoolFile(Case):
     state = "killed"
+    records = 300
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder / self.state)
         spool = Spool(folder / "spool", 10**8)
         spool.open()
-        for first in range(0, RECORDS, 10):
+        for first in range(0, self.records, 10):
             spool.store([record(sequence) for sequence in range(first, first + 10)], [])
-            if first == RECORDS // 2:
+            if first == self.records // 2:
                 copytree(folder / "spool", folder / "older")
         if self.state == "killed":
             copytree(folder / "spool", self.folder)
@@ -231,16 +226,16 @@ class SpoolFile(Case):
             spool.open()
         except SpoolError as error:
             return refused(error, "but this agent supports version 1$")
-        values = [each.value for each in spool.read_closed(0, RECORDS + 1)]
+        values = [each.value for each in spool.read_closed(0, self.records + 1)]
         spool.close()
         if any(path.name.startswith("damaged-") for path in self.folder.iterdir()):
             return "set aside"
-        written = [record(sequence).encode() for sequence in range(RECORDS)]
+        written = [record(sequence).encode() for sequence in range(self.records)]
         if values == written:
             return "whole"
         if values == written[: len(values)]:
             return "lost"
-        assert len(values) == RECORDS
+        assert len(values) == self.records
         return "unseen"
 
 
@@ -250,6 +245,16 @@ class SpoolOfAKilledAgent(SpoolFile):
 
 class LogOfAKilledAgent(SpoolFile):
     file = "records.sqlite-wal"
+
+
+class SpoolAfterACheckpoint(SpoolOfAKilledAgent):
+    """SQLite copies the log into the file once it has 1,000 pages, and then begins to write it anew."""
+
+    records = 1500
+
+
+class LogAfterACheckpoint(LogOfAKilledAgent):
+    records = 1500
 
 
 class SpoolOfAnEndedAgent(SpoolFile):
@@ -330,20 +335,6 @@ class IncidentFile(Case):
         return "whole"
 
 
-class LocalFleetState(Case):
-    file = "state.json"
-
-    def __init__(self, folder: Path) -> None:
-        super().__init__(folder)
-        write_json(self.path, RunnerState(ProcessIdentity(10**7, 2.5), folder / "runner.sock", ()))
-
-    def use(self) -> str:
-        # No fleet runs in any case: its process has ended.
-        with pytest.raises(LocalFleetError, match=r"^[^\n]+: (start it with `fleetgauge fleet up`|remove )"):
-            call_runner(FleetFolder(self.folder), RunnerRequest("status"))
-        return "refused"
-
-
 CASES: Mapping[str, Callable[[Path], Case]] = {
     "table log: `_last_checkpoint`": LakeFile,
     "table log: a checkpoint": partial(LakeFile, file=CHECKPOINT_FILE),
@@ -356,11 +347,12 @@ CASES: Mapping[str, Callable[[Path], Case]] = {
     "`_checkpoints/leases` of a lake at a URI": SharedLeaseObject,
     "spool of a killed agent: `records.sqlite`": SpoolOfAKilledAgent,
     "spool of a killed agent: `records.sqlite-wal`": LogOfAKilledAgent,
+    "spool of a killed agent, after a checkpoint: `records.sqlite`": SpoolAfterACheckpoint,
+    "spool of a killed agent, after a checkpoint: `records.sqlite-wal`": LogAfterACheckpoint,
     "spool of an ended agent: `records.sqlite`": SpoolOfAnEndedAgent,
     "cache: a jar": CachedJar,
     "`simulation.json` of a simulated history": SimulationStamp,
     "an incident file": IncidentFile,
-    "`state.json` of a local fleet": LocalFleetState,
 }
 
 
@@ -372,7 +364,8 @@ def test_the_outcome_is_that_of_the_table(tmp_path: Path, file: str, kind: str) 
     else:
         make: Damage = getattr(damage, kind)
         make(case.path)
-    assert case.use() == read_table()[file, kind]
+    # What comes of one bit depends on its place.
+    assert case.use() in read_table()[file, kind].split(", or ")
 
 
 def test_the_table_has_all_files_and_an_undamaged_file_is_whole(tmp_path: Path) -> None:
@@ -380,8 +373,6 @@ def test_the_table_has_all_files_and_an_undamaged_file_is_whole(tmp_path: Path) 
     for number, (file, make) in enumerate(CASES.items()):
         folder = tmp_path / str(number)
         folder.mkdir()
-        expected = {
-            "`_checkpoints/leases` of a lake at a URI": "repaired",
-            "`state.json` of a local fleet": "refused",
-        }
-        assert make(folder).use() == expected.get(file, "whole")
+        # Another process waits for the holder's next renewal.
+        expected = "repaired" if file == "`_checkpoints/leases` of a lake at a URI" else "whole"
+        assert make(folder).use() == expected

@@ -47,7 +47,7 @@ class _UncheckedLease:
         """Return in any case."""
 
 
-class _FileLock:
+class _FileLease:
     """A locked file. The kernel keeps the lock while its process lives, also if it is stopped."""
 
     def __init__(self, path: Path, file: IO[str]) -> None:
@@ -83,12 +83,12 @@ def hold_lease(
         with _hold_shared_lease(lake, holder, progress) as lease:
             yield lease
     else:
-        with _hold_file_lock(lake, holder) as lock:
-            yield lock
+        with _hold_file_lock(lake, holder) as lease:
+            yield lease
 
 
 @contextmanager
-def _hold_file_lock(lake: str, holder: LeaseHolder) -> Iterator[_FileLock]:
+def _hold_file_lock(lake: str, holder: LeaseHolder) -> Iterator[_FileLease]:
     path = Path(lake, "_checkpoints", "lease")
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a+", encoding="utf-8", errors="replace") as lock_file:
@@ -100,7 +100,7 @@ def _hold_file_lock(lake: str, holder: LeaseHolder) -> Iterator[_FileLock]:
         lock_file.truncate(0)
         lock_file.write(json.dumps(holder.document()))
         lock_file.flush()
-        yield _FileLock(path, lock_file)
+        yield _FileLease(path, lock_file)
 
 
 @contextmanager

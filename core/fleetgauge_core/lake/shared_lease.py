@@ -154,7 +154,7 @@ class SharedLease:
                 with suppress(StoreUnavailableError, NoConditionalWritesError):
                     self._is_lost = not self._take_again()
             if self._is_lost:
-                raise LeaseLostError(f"another process has taken the lake over: {self._describe_newest()}")
+                raise LeaseLostError(self._explain_loss())
             if self._elapsed_s() >= self._may_commit_until_s:
                 raise LeaseLostError(
                     "the lease of the lake could not be renewed, as its store is not available: another "
@@ -192,7 +192,7 @@ class SharedLease:
     def release(self) -> None:
         """Let others take the lease at once."""
         with self._lock, suppress(StoreUnavailableError):
-            if not self._is_lost:
+            if not self._is_lost and self._is_newest_own():
                 self._objects.replace(self._number, self._content(is_released=True))
 
     def _wait_for_end(self, number: int, report_waiting: Callable[[str], None]) -> None:
@@ -235,14 +235,16 @@ class SharedLease:
 
     def _take_again(self) -> bool:
         """Take the next number of an expired lease; return False if another process has it."""
-        return max(self._objects.list_numbers(), default=0) <= self._number and self._take(self._number + 1)
+        return self._is_newest_own() and self._take(self._number + 1)
 
-    def _describe_newest(self) -> str:
-        try:
+    def _explain_loss(self) -> str:
+        holder = "its store is not available"
+        with suppress(StoreUnavailableError):
             newest = max(self._objects.list_numbers(), default=0)
-            return str(LeaseHolder.parse(self._objects.read(newest)) or "unknown")
-        except StoreUnavailableError:
-            return "its store is not available"
+            if not newest:
+                return "the lease of the lake was removed, so that another process may write: start again"
+            holder = str(LeaseHolder.parse(self._objects.read(newest)) or "unknown")
+        return f"another process has taken the lake over: {holder}"
 
     def _content(self, *, is_released: bool = False) -> str:
         state = {"token": self._token, "renewals": self._renewals, "released": is_released}

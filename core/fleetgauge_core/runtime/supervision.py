@@ -119,11 +119,9 @@ def supervise_process(
 
 @contextmanager
 def request_shutdown_on_error(shutdown: ShutdownFlag) -> Iterator[None]:
-    """Set the flag if the block fails unexpectedly, so that the deadline holds for the clean-up around it."""
+    """Set the flag if the block fails, for threads that wait for it and for the deadline of the clean-up."""
     try:
         yield
-    except OperationalError:
-        raise
     except Exception:
         shutdown.set()
         raise

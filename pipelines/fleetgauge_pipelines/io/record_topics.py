@@ -4,7 +4,9 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from itertools import pairwise
+from operator import or_
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -43,6 +45,13 @@ class OffsetRange:
         """Return an identifier of the range, with the id of its topic."""
         return f"{self.topic_id}/{self.partition}/{self.start}-{self.end}"
 
+    @classmethod
+    def parse(cls, key: str) -> "OffsetRange":
+        """Return the range with that key. Raises: ValueError if it is the key of something else."""
+        topic_id, partition, offsets = key.rsplit("/", 2)
+        start, end = offsets.split("-")
+        return cls(topic_id, int(partition), int(start), int(end))
+
 
 def split_offsets(topic_id: str, bounds: Mapping[int, tuple[int, int]]) -> list[OffsetRange]:
     """Split the offsets of all partitions, given by ``bounds`` as (first, end), into ranges.
@@ -79,24 +88,49 @@ def read_offset_ranges(
             "endingOffsets",
             json.dumps({topic: {partition: max(offsets) for partition, offsets in ends.items()}}),
         )
-        # The topic's retention may delete records meanwhile; see find_unread_offsets.
+        # The topic's retention may delete records meanwhile; see find_missing_ranges.
         .option("failOnDataLoss", "false")
         .load()
     )
     return to_raw_records(rows, {topic: ranges[0].topic_id})
 
 
-def find_unread_offsets(raw: DataFrame, ranges: Sequence[OffsetRange]) -> list[OffsetGap]:
-    """Return the spans of offsets of which ``raw``, as read by read_offset_ranges, has no row."""
-    if raw.count() == sum(range_.end - range_.start for range_ in ranges):
+def find_missing_ranges(raw: DataFrame, ranges: Sequence[OffsetRange]) -> list[OffsetGap]:
+    """Return the spans of offsets in the ranges of which ``raw``, their rows or more, has no row."""
+    wanted = [
+        F.col("position").between(
+            (range_.partition << _PARTITION_SHIFT) + range_.start,
+            (range_.partition << _PARTITION_SHIFT) + range_.end - 1,
+        )
+        for range_ in ranges
+    ]
+    rows = raw.where(reduce(or_, wanted))
+    if rows.count() == sum(range_.end - range_.start for range_ in ranges):
         return []
     read: dict[int, list[int]] = defaultdict(list)
-    for row in raw.select("position").collect():
+    for row in rows.select("position").collect():
         read[row["position"] >> _PARTITION_SHIFT].append(row["position"] & _OFFSET_MASK)
     return [
         gap
         for range_ in ranges
         for gap in find_missing_offsets(range_.partition, range_.start, range_.end, read[range_.partition])
+    ]
+
+
+def remove_ranges(gaps: Iterable[OffsetGap], ranges: Sequence[OffsetRange]) -> list[OffsetGap]:
+    """Return the spans of offsets that are in none of the ranges, which are all of the same topic."""
+    return [
+        left
+        for gap in gaps
+        for left in find_missing_offsets(
+            *gap,
+            (
+                offset
+                for range_ in ranges
+                if range_.partition == gap.partition
+                for offset in range(max(range_.start, gap.start), min(range_.end, gap.end))
+            ),
+        )
     ]
 
 

@@ -95,6 +95,13 @@ class StreamCheckpoint:
         starts = {row["topic"]: _parse_offsets(row["starts"]) for row in rows if row["starts"]}
         return StreamGeneration(number, {row["topic"]: row["topic_id"] for row in rows}, starts)
 
+    def reads_topic(self, topic_id: str | None) -> bool:
+        """Return whether a stream reads the topic with this ID. For use without ``open``."""
+        if not self._lake.table_store(_GENERATIONS).exists:
+            return False
+        generation = self.read_generation()
+        return generation is not None and topic_id in generation.topic_ids.values()
+
     def save_generation(self, generation: StreamGeneration, now: datetime) -> None:
         """Store a generation; its checkpoint is created by the query that starts next."""
         self._lake.table_store(_GENERATIONS).append(

@@ -17,19 +17,21 @@ from pyspark.sql import DataFrame, SparkSession
 
 from fleetgauge_core.fleet import Fleet, Telemetry
 from fleetgauge_core.kafka import ClusterAdmin, TopicReader
-from fleetgauge_core.metadata import OffsetGap, TopicChange, TopicChangeKind
+from fleetgauge_core.metadata import TopicChange, TopicChangeKind
 from fleetgauge_core.runtime.shutdown import ShutdownFlag
 from fleetgauge_core.tables import Column, ColumnType, Table
-from fleetgauge_pipelines.io.lake import Lake
+from fleetgauge_pipelines.io.lake import Lake, materialize
 from fleetgauge_pipelines.io.record_files import list_record_files, read_record_files
 from fleetgauge_pipelines.io.record_topics import (
     OffsetRange,
-    find_unread_offsets,
+    find_missing_ranges,
     read_offset_ranges,
+    remove_ranges,
     split_offsets,
 )
+from fleetgauge_pipelines.io.stream_checkpoint import StreamCheckpoint
 from fleetgauge_pipelines.jobs.batch import BatchResult, Pipeline
-from fleetgauge_pipelines.jobs.lost_records import LostRecords, subtract_stored
+from fleetgauge_pipelines.jobs.lost_records import LostRecords
 from fleetgauge_pipelines.jobs.stream_topics import StreamChange
 
 #: Upper bound of a piece; a larger split is a separate piece.
@@ -62,14 +64,13 @@ Split = TypeVar("Split", bound=InputSplit)
 class RecordSource:
     """An input of probe records: its splits in a fixed order, and how to read several of them.
 
-    ``find_unread`` returns which offsets of splits are not among the rows that were read of them; None for
-    files, of which nothing goes away.
+    ``topic_id`` is the ID of a topic, of which records may expire while they are read; None for files.
     """
 
     name: str
     splits: Sequence[InputSplit]
     read: Callable[[SparkSession, Sequence[Any]], DataFrame]
-    find_unread: Callable[[DataFrame, Sequence[Any]], list[OffsetGap]] | None = None
+    topic_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +119,7 @@ def open_record_topic(telemetry: Telemetry, topic: str) -> RecordSource:
     def read(spark: SparkSession, splits: Sequence[OffsetRange]) -> DataFrame:
         return read_offset_ranges(spark, telemetry.access, topic, splits)
 
-    return RecordSource(topic, ranges, read, find_unread_offsets)
+    return RecordSource(topic, ranges, read, view.topic_id)
 
 
 def run_backfill(
@@ -136,6 +137,7 @@ def run_backfill(
     Processing a split again changes no table. Stops between two pieces once a shutdown was requested.
     """
     pipeline, processed = Pipeline(spark, lake, fleet), _ProcessedSplits(lake)
+    losses = _BackfillLosses(spark, lake, records, processed)
     pipeline.open()
     processed.open()
     pieces = split_into_pieces(records.splits, PIECE_BYTES)
@@ -146,15 +148,12 @@ def run_backfill(
         splits = [split for split in pieces[done] if again or split not in processed]
         batch = None
         if splits:
-            batch = _process_piece(
-                pipeline,
-                lake,
-                records,
-                splits,
-                records.read(spark, splits),
-                f"backfill/{records.name}/{done}",
-                clock,
-            )
+            raw = records.read(spark, splits)
+            if records.topic_id:
+                # Read once: of a second reading more records may have expired.
+                raw = materialize(raw)
+                losses.store(splits, raw, clock)
+            batch = pipeline.process(raw, f"backfill/{records.name}/{done}", clock)
             processed.record(splits, clock)
             batches.append(batch)
         done += 1
@@ -166,31 +165,29 @@ def run_backfill(
     return BackfillResult(batches, done - len(batches), len(pieces) - done, sum(gold_changed))
 
 
-def _process_piece(
-    pipeline: Pipeline,
-    lake: Lake,
-    records: RecordSource,
-    splits: Sequence[Any],
-    raw: DataFrame,
-    batch: str,
-    clock: datetime,
-) -> BatchResult:
-    """Process a piece, and store which records of a topic expired since the backfill began."""
-    if records.find_unread is None:
-        return pipeline.process(raw, batch, clock)
-    # Read once: of a second reading more records may have expired.
-    raw.persist()
-    try:
-        result = pipeline.process(raw, batch, clock)
-        topic_id = splits[0].topic_id
-        lost = subtract_stored(lake, topic_id, records.find_unread(raw, splits))
-    finally:
-        raw.unpersist()
-    if lost:
-        change = TopicChange(TopicChangeKind.EXPIRED, topic_id, lost=tuple(lost))
-        label = f"backfill/{splits[0].key}"
-        LostRecords(lake, records.name).store([StreamChange(label, records.name, change)], clock)
-    return result
+class _BackfillLosses:
+    """Stores which records of a topic expired since the backfill began, unless the stream reads it too.
+
+    The stream itself finds what it has not read. What an earlier backfill has read is not lost.
+    """
+
+    def __init__(
+        self, spark: SparkSession, lake: Lake, records: RecordSource, processed: "_ProcessedSplits"
+    ) -> None:
+        self._checkpoint = StreamCheckpoint(spark, lake)
+        self._lost_records = LostRecords(lake, records.name)
+        self._records = records
+        self._processed = processed
+
+    def store(self, splits: Sequence[Any], raw: DataFrame, clock: datetime) -> None:
+        topic_id = self._records.topic_id
+        missing = find_missing_ranges(raw, splits)
+        lost = remove_ranges(missing, self._processed.list_ranges(topic_id)) if missing else []
+        if lost and not self._checkpoint.reads_topic(topic_id):
+            change = TopicChange(TopicChangeKind.EXPIRED, topic_id, lost=tuple(lost))
+            first = lost[0]
+            label = f"backfill/{topic_id}/{first.partition}/{first.start}-{first.end}"
+            self._lost_records.store([StreamChange(label, self._records.name, change)], clock)
 
 
 class _ProcessedSplits:
@@ -207,6 +204,10 @@ class _ProcessedSplits:
 
     def __contains__(self, split: InputSplit) -> bool:
         return split.key in self._keys
+
+    def list_ranges(self, topic_id: str | None) -> list[OffsetRange]:
+        """Return the offset ranges of a topic."""
+        return [OffsetRange.parse(key) for key in self._keys if key.startswith(f"{topic_id}/")]
 
     def record(self, splits: Sequence[InputSplit], clock: datetime) -> None:
         new = [{"item": split.key, "taken_at": clock} for split in splits if split not in self]

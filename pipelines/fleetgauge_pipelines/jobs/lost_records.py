@@ -8,19 +8,16 @@ batch, until records that were still on their way have arrived.
 import json
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from functools import reduce
-from operator import or_
 from typing import Any
 
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from fleetgauge_core.metadata import OffsetGap, describe_change
+from fleetgauge_core.metadata import describe_change
 from fleetgauge_core.slo.utc_days import list_utc_days
-from fleetgauge_core.tables import PROBE_MINUTES, QUALITY, QUARANTINE
+from fleetgauge_core.tables import PROBE_MINUTES, QUALITY
 from fleetgauge_pipelines.io.lake import Lake
-from fleetgauge_pipelines.io.record_topics import find_missing_offsets
 from fleetgauge_pipelines.jobs.stream_topics import StreamChange, describe_spans
 
 SUITE = "topics"
@@ -107,33 +104,6 @@ def find_missing_sequences(records: DataFrame) -> dict[str, list[tuple[int, int]
     for row in sorted(gaps.collect(), key=lambda row: (row["run_id"], row["sequence"])):
         missing.setdefault(row["run_id"], []).append((row["before"] + 1, row["sequence"] - 1))
     return missing
-
-
-def subtract_stored(lake: Lake, topic_id: str, gaps: Sequence[OffsetGap]) -> list[OffsetGap]:
-    """Return the offsets whose records neither bronze nor quarantine has; the stream may have read some."""
-    if not gaps:
-        return []
-    prefixes = {partition: f"{topic_id}/{partition}/" for partition in {gap.partition for gap in gaps}}
-    has_prefix = reduce(or_, (F.col("source").startswith(prefix) for prefix in prefixes.values()))
-    stored = {
-        row["source"]
-        for table in (PROBE_MINUTES, QUARANTINE)
-        for row in lake.read(table).where(has_prefix).select("source").collect()
-    }
-    return [
-        left
-        for gap in gaps
-        for left in find_missing_offsets(
-            gap.partition,
-            gap.start,
-            gap.end,
-            (
-                offset
-                for offset in range(gap.start, gap.end)
-                if f"{prefixes[gap.partition]}{offset}" in stored
-            ),
-        )
-    ]
 
 
 def _expectation(topic: str) -> str:

@@ -7,8 +7,9 @@ any moment; a power failure may lose what the disk had not yet written, but leav
 Open minutes are stored too, as interim records every few seconds. The run that opens the file after a kill
 forwards them as they are, so a kill costs those seconds instead of whole minutes.
 
-A damaged file is renamed when it is opened, and a new one begun. Damage in the bytes of a record is not
-noticed here: the record is forwarded, and the stream puts it into quarantine if it is none any more.
+A damaged file is renamed, and a new one begun, when it is opened or where the damage is met later. Damage in
+the bytes of a record is not noticed here: the record is forwarded, and the stream puts it into quarantine if
+it is none any more.
 """
 
 import logging
@@ -16,7 +17,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -83,10 +84,6 @@ class SpoolError(OperationalError):
     """The spool folder or its file cannot be used; the message is one line that names it."""
 
 
-class DamagedSpoolError(OperationalError):
-    """The file was damaged while it was open; the agent has to end, and its next run begins a new file."""
-
-
 class _FoundDamageError(sqlite3.DatabaseError):
     """SQLite's check has found damage; the message says which."""
 
@@ -120,6 +117,8 @@ class Spool:
         self.folder = folder
         self.max_bytes = max_bytes
         self._lock = threading.Lock()
+        self._is_damaged = False
+        self._last_read = 0
 
     def open(self) -> int:
         """Lock the file and return how many open minutes a killed run left; they are now closed.
@@ -131,14 +130,22 @@ class Spool:
             self.folder.mkdir(parents=True, exist_ok=True)
             try:
                 return self._connect()
-            except sqlite3.DatabaseError as error:
+            except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
                 if not _is_damage(error):
                     raise
-                renamed = _rename_damaged_files(self.folder)
-                _log.error("the spool was damaged: it is now %s, and its records are lost", renamed)
-                return self._connect()
+                return self._begin_again()
         except (OSError, sqlite3.Error) as error:
             raise SpoolError(f"{self.folder}: {_describe_error(error)}") from error
+
+    def _begin_again(self) -> int:
+        """Rename the damaged file, and begin a new one of which no position was read before."""
+        renamed = _rename_damaged_files(self.folder)
+        _log.error("the spool was damaged: it is now %s, and its records are lost", renamed)
+        left_open = self._connect()
+        with self._connection:
+            self._connection.execute("INSERT INTO sqlite_sequence VALUES ('records', ?)", (self._last_read,))
+        self._is_damaged = False
+        return left_open
 
     def _connect(self) -> int:
         connection = sqlite3.connect(self.folder / _FILE, timeout=0, check_same_thread=False)
@@ -148,7 +155,7 @@ class Spool:
             _prepare(connection)
             with connection:
                 left_open = connection.execute("UPDATE records SET closed = 1 WHERE NOT closed").rowcount
-        except sqlite3.Error:
+        except (sqlite3.Error, UnicodeDecodeError):
             connection.close()
             raise
         self._connection = connection
@@ -163,7 +170,7 @@ class Spool:
         """Store records in one transaction and return how many of the oldest were dropped for them.
 
         A record replaces the earlier record of the same minute. Raises: SpoolError when they cannot be
-        written; DamagedSpoolError.
+        written.
         """
         rows = [_to_row(record, True) for record in closed] + [
             _to_row(record, False) for record in still_open
@@ -173,23 +180,21 @@ class Spool:
             return self._drop_excess(connection)
 
     def read_closed(self, after: int, limit: int) -> list[SpooledRecord]:
-        """Return up to ``limit`` closed records after a position, oldest first.
-
-        Raises: SpoolError, DamagedSpoolError.
-        """
+        """Return up to ``limit`` closed records after a position, oldest first. Raises: SpoolError."""
         with self._transaction() as connection:
             rows = connection.execute(_READ_CLOSED, (after, limit)).fetchall()
+            self._last_read = max([self._last_read, *(position for position, *_ in rows)])
         return [SpooledRecord(*row) for row in rows]
 
     def remove(self, positions: Iterable[int]) -> None:
-        """Delete the records at these positions. Raises: SpoolError, DamagedSpoolError."""
+        """Delete the records at these positions. Raises: SpoolError."""
         with self._transaction() as connection:
             connection.executemany(
                 "DELETE FROM records WHERE position = ?", ((position,) for position in positions)
             )
 
     def read_state(self) -> SpoolState:
-        """Return the number, size and age of the closed records. Raises: SpoolError, DamagedSpoolError."""
+        """Return the number, size and age of the closed records. Raises: SpoolError."""
         with self._transaction() as connection:
             records, value_bytes = _read_totals(connection)
             oldest = connection.execute(_READ_OLDEST, (_LAST_MINUTE_S,)).fetchone()
@@ -198,12 +203,18 @@ class Spool:
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
         """Yield the connection inside a transaction, to one thread at a time."""
-        try:
-            with self._lock, self._connection:
-                yield self._connection
-        except sqlite3.Error as error:
-            error_class = DamagedSpoolError if _is_damage(error) else SpoolError
-            raise error_class(f"{self.folder}: {_describe_error(error)}") from error
+        with self._lock:
+            try:
+                if self._is_damaged:
+                    self._begin_again()
+                with self._connection:
+                    yield self._connection
+            except (OSError, sqlite3.Error, UnicodeDecodeError) as error:
+                if _is_damage(error):
+                    # The next use begins a new file; what was to be stored is stored again then.
+                    self._connection.close()
+                    self._is_damaged = True
+                raise SpoolError(f"{self.folder}: {_describe_error(error)}") from error
 
     def _drop_excess(self, connection: sqlite3.Connection) -> int:
         dropped = 0
@@ -220,12 +231,15 @@ def _prepare(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = NORMAL")
     (version,) = connection.execute("PRAGMA user_version").fetchone()
-    if version == 0:
+    schema = _read_schema(connection)
+    if version == 0 and not schema:
         connection.executescript(_CREATE_SCHEMA)
-    elif version != _VERSION:
+    elif version not in (0, _VERSION):
         raise sqlite3.OperationalError(
             f"{_FILE} has version {version}, but this agent supports version {_VERSION}"
         )
+    elif version != _VERSION or schema != _build_schema():
+        raise _FoundDamageError("another schema than that of its version")
     # Damage that is read only later would stop the records behind it for good. 1 GiB takes a second.
     (finding,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
     if finding != "ok":
@@ -233,14 +247,29 @@ def _prepare(connection: sqlite3.Connection) -> None:
     connection.execute(_COUNT_TOTALS)
 
 
+def _read_schema(connection: sqlite3.Connection) -> list[str]:
+    rows = connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_schema")
+    # Damaged values may be of other types, which cannot be sorted.
+    return sorted(map(repr, rows))
+
+
+def _build_schema() -> list[str]:
+    """Return the schema of a new file."""
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.executescript(_CREATE_SCHEMA)
+        return _read_schema(connection)
+
+
 def _read_totals(connection: sqlite3.Connection) -> tuple[int, int]:
     records, value_bytes = connection.execute("SELECT records, bytes FROM totals").fetchone()
     return records, value_bytes
 
 
-def _describe_error(error: OSError | sqlite3.Error) -> str:
+def _describe_error(error: OSError | sqlite3.Error | UnicodeDecodeError) -> str:
     if isinstance(error, OSError):
         return error.strerror or str(error)
+    if isinstance(error, UnicodeDecodeError):
+        return "its file is damaged"
     return "another agent uses it" if _error_code(error) == sqlite3.SQLITE_BUSY else str(error)
 
 
@@ -249,8 +278,13 @@ def _error_code(error: sqlite3.Error) -> int | None:
     return getattr(error, "sqlite_errorcode", None)
 
 
-def _is_damage(error: sqlite3.Error) -> bool:
-    return isinstance(error, _FoundDamageError) or _error_code(error) in _DAMAGE_CODES
+def _is_damage(error: Exception) -> bool:
+    """Return whether an error says that the file is damaged; SQLite's own message may be no text then."""
+    if isinstance(error, sqlite3.Error):
+        # The code has more bits that say which kind of damage it is.
+        code = (_error_code(error) or sqlite3.SQLITE_OK) & 0xFF
+        return isinstance(error, _FoundDamageError) or code in _DAMAGE_CODES
+    return isinstance(error, UnicodeDecodeError)
 
 
 def _rename_damaged_files(folder: Path) -> Path:

@@ -135,6 +135,36 @@ def test_a_holder_whose_object_is_gone_stops_at_its_next_renewal(world: World) -
     assert may_commit(bob)
 
 
+def test_a_holder_that_was_suspended_does_not_follow_one_that_began_anew(world: World) -> None:
+    ann, bob = world.lease(ANN), world.lease(BOB)
+    acquire(ann)
+    world.objects.contents.clear()
+    acquire(bob)
+    world.now_s += DURATION_S
+    bob.renew()
+    assert not may_commit(ann)
+
+
+def test_a_holder_whose_object_is_gone_says_so(world: World) -> None:
+    ann = world.lease(ANN)
+    acquire(ann)
+    world.objects.contents.clear()
+    ann.renew()
+    with pytest.raises(LeaseLostError, match=r"was removed, so that another process may write: start again$"):
+        ann.confirm()
+
+
+def test_a_holder_whose_object_was_replaced_releases_nothing(world: World) -> None:
+    ann, bob, carol = world.lease(ANN), world.lease(BOB), world.lease(ANN)
+    acquire(ann)
+    world.objects.contents.clear()
+    acquire(bob)
+    ann.release()
+    world.meanwhile = lambda now_s: bob.renew() if now_s % 10 == 0 else None
+    with pytest.raises(LeaseTakenError):
+        acquire(carol)
+
+
 def test_the_lease_of_a_process_that_died_expires(world: World) -> None:
     acquire(world.lease(ANN))
     bob = world.lease(BOB)

@@ -193,7 +193,7 @@ class Streaming(RuleBasedStateMachine):
             for span in change.change.lost
             for offset in range(span.start, span.end)
         }
-        inexact = self.ids_recreated | {
+        truncated = {
             change.change.topic_id
             for change in self.losses
             if change.change.kind is TopicChangeKind.TRUNCATED
@@ -205,7 +205,8 @@ class Streaming(RuleBasedStateMachine):
                 or self.is_read_later(record)
                 or self.is_found_later(record)
                 or (record.topic_id, record.offset) in exact
-                or record.topic_id in inexact
+                or record.topic_id in self.ids_recreated
+                or (record.topic_id in truncated and record.truncations > 0)
                 or record.topic_id not in seen
             )
             assert is_covered, record

@@ -2,17 +2,18 @@
 
 from pathlib import Path
 from random import Random
-from shutil import copytree
+from shutil import copytree, rmtree
 
 import pytest
 
 from fleetgauge_core.contract import PROBE_MINUTE
-from fleetgauge_probes.agent.spool import DamagedSpoolError, Spool
+from fleetgauge_probes.agent.spool import Spool, SpoolError
 from tests.damage import Damage, cut, empty, fill_with_zeros, flip_bit, remove
 from tests.probe_minutes import record
 
 MAX_BYTES = 10**8
 RECORDS = 300
+HEADER, PAGE = 100, 4096
 DAMAGES = (empty, cut, fill_with_zeros, flip_bit, remove)
 #: Of an agent that was killed, and of one that has ended.
 FILES = (("killed", "records.sqlite"), ("killed", "records.sqlite-wal"), ("ended", "records.sqlite"))
@@ -94,19 +95,79 @@ def test_a_flipped_bit_anywhere_stops_nothing(spools: Path, tmp_path: Path) -> N
     assert outcomes == {(RECORDS, False), (0, True)}
 
 
-def test_a_file_that_is_damaged_while_it_is_open_ends_the_agent_with_a_reason(tmp_path: Path) -> None:
+def test_a_flipped_bit_of_the_first_page_stops_nothing_or_is_refused_in_one_line(tmp_path: Path) -> None:
+    """It has the header and the text of the schema, which SQLite's own check does not compare."""
+    spool = Spool(tmp_path / "whole", MAX_BYTES)
+    spool.open()
+    spool.store([record(sequence) for sequence in range(5)], [])
+    spool.close()
+    whole = (tmp_path / "whole" / "records.sqlite").read_bytes()
+    places = [place for place in range(PAGE) if whole[place]]
+    rng = Random(1)
+    tried = [(place, rng.randrange(8)) for place in 2 * [*range(HEADER)]]
+    tried += [(rng.choice(places), rng.randrange(8)) for _ in range(400)]
+    refusals = set()
+    for number, (place, bit) in enumerate(tried):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        data = bytearray(whole)
+        data[place] ^= 1 << bit
+        (folder / "records.sqlite").write_bytes(data)
+        try:
+            left = go_on(folder)
+        except SpoolError as error:
+            refusals.add(str(error).removeprefix(f"{folder}: "))
+        else:
+            assert left in ([], [0, 1, 2, 3, 4])
+        rmtree(folder)
+    versions = {refusal for refusal in refusals if refusal.endswith("but this agent supports version 1")}
+    assert refusals - versions <= {"attempt to write a readonly database", "unsupported file format"}
+
+
+def damage_open_files(folder: Path) -> None:
+    for path in folder.iterdir():
+        with path.open("r+b") as file:
+            file.write(bytes(path.stat().st_size))
+
+
+def test_a_file_that_is_damaged_while_it_is_open_is_replaced_and_positions_go_on(tmp_path: Path) -> None:
     spool = Spool(tmp_path, MAX_BYTES)
     spool.open()
     try:
         # More than SQLite keeps in memory.
         for first in range(0, 5000, 100):
             spool.store([record(sequence) for sequence in range(first, first + 100)], [])
-        for path in tmp_path.iterdir():
-            with path.open("r+b") as file:
-                file.write(bytes(path.stat().st_size))
-        with pytest.raises(DamagedSpoolError, match=rf"^{tmp_path}: database disk image is malformed$"):
+        read = spool.read_closed(0, 1000)
+        damage_open_files(tmp_path)
+        with pytest.raises(SpoolError, match=rf"^{tmp_path}: database disk image is malformed$"):
             spool.read_closed(0, 5000)
+        spool.store([record(7000)], [])
+        # What was under way is acknowledged now, and is not in the new file.
+        spool.remove([each.position for each in read])
+        (new,) = spool.read_closed(read[-1].position, 10)
+        assert decode_sequence(new.value) == 7000
+        assert spool.read_closed(0, 10) == [new]
     finally:
         spool.close()
+
+
+def test_a_damaged_file_of_a_folder_that_cannot_be_written_is_replaced_once_it_can(tmp_path: Path) -> None:
+    folder = tmp_path / "spool"
+    spool = Spool(folder, MAX_BYTES)
     spool.open()
-    spool.close()
+    try:
+        for first in range(0, 5000, 100):
+            spool.store([record(sequence) for sequence in range(first, first + 100)], [])
+        damage_open_files(folder)
+        with pytest.raises(SpoolError):
+            spool.read_closed(0, 5000)
+        folder.rename(tmp_path / "away")
+        folder.write_text("no folder")
+        with pytest.raises(SpoolError, match=r"^[^\n]+$"):
+            spool.store([record(1)], [])
+        folder.unlink()
+        (tmp_path / "away").rename(folder)
+        spool.store([record(1)], [])
+        assert spool.read_state().records == 1
+    finally:
+        spool.close()

@@ -127,7 +127,7 @@ def test_a_file_of_a_newer_version_is_not_opened(spool: Spool, folder: Path) -> 
 
 
 @pytest.mark.parametrize("damage", [b"not a database" * 100, b"SQLite format 3\x00" + b"\xff" * 5000])
-def test_a_corrupt_file_is_renamed(folder: Path, damage: bytes) -> None:
+def test_a_damaged_file_is_renamed(folder: Path, damage: bytes) -> None:
     folder.mkdir()
     (folder / "records.sqlite").write_bytes(damage)
     fresh = Spool(folder, MAX_BYTES)
@@ -139,7 +139,7 @@ def test_a_corrupt_file_is_renamed(folder: Path, damage: bytes) -> None:
     assert aside.read_bytes() == damage
 
 
-def test_a_file_corrupt_in_the_middle_is_renamed(spool: Spool, folder: Path) -> None:
+def test_a_file_damaged_in_the_middle_is_renamed(spool: Spool, folder: Path) -> None:
     spool.store([record(n) for n in range(200)], [record(200)])
     spool.close()
     path = folder / "records.sqlite"
