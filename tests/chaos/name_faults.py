@@ -32,7 +32,7 @@ import psutil
 import yaml
 from kafka import KafkaAdminClient
 
-from fleetgauge_core.detection import BURN_CONDITIONS
+from fleetgauge_core.detection import BURN_CONDITIONS, DEFAULT_THRESHOLDS
 from fleetgauge_core.fleet import load_fleet
 from fleetgauge_core.kafka import ensure_telemetry_topics
 from fleetgauge_local.fleet import LocalFleet
@@ -60,8 +60,9 @@ AWAY_S = 50
 #: The watch that took over must have detected the end by then.
 EXTRA_STOP_S = 30
 FLAPS, FLAP_S, BETWEEN_FLAPS_S = 4, 9, 11
-#: After a fault, findings end within 30 s of the recovery, those of flapping brokers after two minutes.
-ENDS_WITHIN_S = 240
+#: After a fault, findings end within 30 s of the recovery, those of flapping brokers after two minutes, and
+#: those of a broker that is slow again soon after five.
+ENDS_WITHIN_S = DEFAULT_THRESHOLDS.recurrence_well.total_seconds() + 120
 #: The time before a fault that is kept in its incident file.
 INCIDENT_LEAD = timedelta(minutes=2)
 #: Until the broker is in sync and leads again, and its effects on other brokers are over.
