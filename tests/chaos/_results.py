@@ -23,10 +23,16 @@ class Results:
         *lines, _ = self._file.read_text(encoding="utf-8").split("\n")
         return [json.loads(line) for line in lines]
 
-    def add(self, result: Mapping[str, Any]) -> None:
-        """Append the result of a part that is finished."""
-        lines = [*map(json.dumps, self.read()), json.dumps(result)]
-        self._file.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    def add(self, *results: Mapping[str, Any]) -> None:
+        """Append the results of a part that is finished, after the last line that is whole."""
+        with self._file.open("a+b") as file:
+            file.seek(0)
+            file.truncate(file.read().rfind(b"\n") + 1)
+            file.write("".join(f"{json.dumps(result)}\n" for result in results).encode())
+
+    def delete(self) -> None:
+        """Delete the file, so that the next run begins anew."""
+        self._file.unlink(missing_ok=True)
 
 
 def results_option(default: str) -> Callable[[Callable[..., None]], Callable[..., None]]:

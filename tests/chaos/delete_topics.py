@@ -33,6 +33,7 @@ from fleetgauge_core.tables import HEALTH_EVENTS
 from fleetgauge_local.layout import TELEMETRY
 from tests.chaos._losses import compare_losses, read_losses
 from tests.chaos._own_topics import OwnTopic, delete_topic, list_own_topics, watch_has_pulses
+from tests.chaos._results import Results
 from tests.chaos._running_fleet import Scene, running_scene
 from tests.chaos._streaming import log_progress, rows
 from tests.receiver import Post
@@ -174,12 +175,11 @@ def summarize(table: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 @click.option("--again", is_flag=True, help="Start over instead of continuing an earlier run.")
 @click.option("--json", "_", is_flag=True, help="Has no effect: the result is always JSON.")
 def main(rounds: int, regions: bool, again: bool, _: bool) -> None:
-    kept = Path(
-        tempfile.gettempdir(), f"fleetgauge-topics-{rounds}-{'regions' if regions else 'clusters'}.jsonl"
-    )
+    name = f"fleetgauge-topics-{rounds}-{'regions' if regions else 'clusters'}.jsonl"
+    done = Results(Path(tempfile.gettempdir(), name))
     if again:
-        kept.unlink(missing_ok=True)
-    first = len(kept.read_text(encoding="utf-8").splitlines()) + 1 if kept.exists() else 1
+        done.delete()
+    first = len(done.read()) + 1
     if first <= rounds:
         with (
             tempfile.TemporaryDirectory(prefix="fleetgauge-topics-") as folder,
@@ -189,11 +189,9 @@ def main(rounds: int, regions: bool, again: bool, _: bool) -> None:
             for topic in list_own_topics(scene):
                 wait_until(partial(topic.is_received, scene, started), READY_S, topic.label, every_s=1)
             for number in range(first, rounds + 1):
-                result = run_round(scene, number)
-                with kept.open("a", encoding="utf-8") as file:
-                    file.write(f"{json.dumps(result)}\n")
-    summary = summarize([json.loads(line) for line in kept.read_text(encoding="utf-8").splitlines()])
-    kept.unlink()
+                done.add(run_round(scene, number))
+    summary = summarize(done.read())
+    done.delete()
     print(json.dumps(summary, indent=2))
     sys.exit(0 if summary["right"] == rounds else 1)
 

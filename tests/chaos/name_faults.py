@@ -41,6 +41,7 @@ from fleetgauge_local.runner_protocol import FaultKind
 from fleetgauge_operations.replay import SUFFIX
 from fleetgauge_operations.replay.stored_records import read_incident
 from tests.chaos._faults import slow_down, stop_processes
+from tests.chaos._results import Results
 from tests.chaos._second_listener import SecondListeners, create_second_listeners
 from tests.chaos._streaming import Command, log_progress
 from tests.receiver import Post, Receiver
@@ -465,28 +466,29 @@ def summarize(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 def main(
     faults: int, seed: int, kinds: tuple[str, ...], again: bool, incidents: Path | None, _: bool
 ) -> None:
-    done = Path(tempfile.gettempdir(), f"fleetgauge-faults-{faults}-{seed}-{'-'.join(kinds) or 'all'}.jsonl")
+    file = Path(tempfile.gettempdir(), f"fleetgauge-faults-{faults}-{seed}-{'-'.join(kinds) or 'all'}.jsonl")
+    done = Results(file)
     if again:
-        done.unlink(missing_ok=True)
+        done.delete()
     if incidents:
         incidents.mkdir(parents=True, exist_ok=True)
-    rows = done.read_text(encoding="utf-8").splitlines() if done.exists() else []
+    rows = done.read()
     if rows:
-        log_progress(f"{len(rows)} of {faults} are finished: {done}")
+        log_progress(f"{len(rows)} of {faults} are finished: {file}")
     rounds = plan_rounds(kinds or list(KINDS), faults, seed)
     finished = list(accumulate(map(len, rounds)))
     left = [round_ for round_, number in zip(rounds, finished, strict=True) if number > len(rows)]
     if left:
         run_rounds(left, done, incidents)
-    report = summarize([json.loads(line) for line in done.read_text(encoding="utf-8").splitlines()])
-    done.unlink()
+    report = summarize(done.read())
+    done.delete()
     print(json.dumps(report, indent=2))
     is_exact = report["named_right"] == report["faults"] and not report["named_wrong"]
     sys.exit(0 if is_exact and not report["pages_doubled"] and not report["pages_unresolved"] else 1)
 
 
-def run_rounds(rounds: Sequence[Round], done: Path, incidents: Path | None) -> None:
-    """Run rounds and append a line with the result of each fault to the file ``done``."""
+def run_rounds(rounds: Sequence[Round], done: Results, incidents: Path | None) -> None:
+    """Run rounds, and add the result of each fault to ``done``."""
     clusters = (*(ClusterSpec(name) for name in CLUSTERS), ClusterSpec(TELEMETRY, brokers=1))
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="fleetgauge-name-")))
@@ -506,8 +508,7 @@ def run_rounds(rounds: Sequence[Round], done: Path, incidents: Path | None) -> N
             if incidents:
                 for fault in faults:
                     keep_incident(scene, fault, since, incidents)
-            with done.open("a", encoding="utf-8") as rows:
-                rows.write("".join(f"{json.dumps(result)}\n" for result in results))
+            done.add(*results)
 
 
 if __name__ == "__main__":

@@ -328,10 +328,7 @@ def compare(scene: Scene, minutes: Sequence[int], deletions: int, seed: int) -> 
         "tracebacks": [name for name in scene.services if "Traceback" in read_log(scene, name)],
         "seconds": round(time.monotonic() - started_s),
     }
-    result["right"] = losses["is_equal"] and not any(
-        result[key]
-        for key in ("not_received", "differences", "forged_records", "unexplained", "dead", "tracebacks")
-    )
+    result["right"] = losses["is_equal"] and not any(result[key] for key in WRONG)
     log_progress(json.dumps(result))
     return result
 

@@ -4,6 +4,7 @@ import gzip
 import json
 import re
 import sqlite3
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from datetime import UTC, datetime
@@ -64,8 +65,11 @@ def refused(error: Exception, pattern: str) -> str:
     return "refused"
 
 
-class Case:
-    """A kept file: how to make it, and how the next process uses it and what comes out."""
+class Case(ABC):
+    """A kept file: how to make it, and how the next process uses it and what comes out.
+
+    ``older`` and ``newer`` are the methods of those that can be replaced by another version of themselves.
+    """
 
     file: str
 
@@ -76,14 +80,9 @@ class Case:
     def path(self) -> Path:
         return self.folder / self.file
 
-    def older(self) -> None:
-        raise NotImplementedError
-
-    def newer(self) -> None:
-        raise NotImplementedError
-
+    @abstractmethod
     def use(self) -> str:
-        raise NotImplementedError
+        """Return the outcome, in the words of the table."""
 
 
 class LakeFile(Case):
