@@ -31,13 +31,21 @@ from fleetgauge_core.kafka.cluster_queries import (
 )
 from fleetgauge_core.kafka.connection_failure import ConnectionFailure
 from fleetgauge_core.kafka.credentials import create_tls_context, ensure_credentials_readable
-from fleetgauge_core.kafka.endpoint_probe import EndpointProbeResult, parse_bootstrap, probe_endpoints
+from fleetgauge_core.kafka.endpoint_probe import (
+    EndpointProbeResult,
+    ProbeTimeouts,
+    parse_bootstrap,
+    probe_endpoints,
+)
 from fleetgauge_core.kafka.errors import KafkaUnavailableError
 from fleetgauge_core.kafka.kafka_python_admin import connected_admin_client
 from fleetgauge_core.runtime.deadline import run_until_deadline
 
 INSPECTION_TIMEOUT_S = 10.0
 _CONCURRENT_CLUSTERS = 16
+#: Longer than for a probe that precedes a request: the result may tell someone to restart the broker, and the
+#: first handshake of a busy broker that is well takes more than a second.
+_PROBE_TIMEOUTS = ProbeTimeouts(total_s=4.0, step_s=3.0)
 _REQUEST_TIMEOUT_MS = 2000
 _BOOTSTRAP_TIMEOUT_MS = 3000
 _NOT_YET_READ = QueryFailure(f"no answer within {INSPECTION_TIMEOUT_S:g} s")
@@ -110,7 +118,7 @@ def _inspect(target: InspectionTarget, facts: _Facts) -> None:
     except KafkaUnavailableError as error:
         facts["credentials_error"] = str(error)
         return
-    endpoints = probe_endpoints(parse_bootstrap(target.access.bootstrap), tls)
+    endpoints = probe_endpoints(parse_bootstrap(target.access.bootstrap), tls, _PROBE_TIMEOUTS)
     facts["bootstrap_endpoints"] = endpoints
     reachable = [
         address for address, result in endpoints.items() if not isinstance(result, ConnectionFailure)
@@ -159,7 +167,7 @@ def _probe_advertised_brokers(
 ) -> dict[int, AdvertisedBroker]:
     nodes = {node.node_id: node for node in network.cluster.brokers()}
     addresses = {node_id: _address(node.host, node.port) for node_id, node in nodes.items()}
-    results = probe_endpoints(set(addresses.values()), tls)
+    results = probe_endpoints(set(addresses.values()), tls, _PROBE_TIMEOUTS)
     return {
         node_id: AdvertisedBroker(address, nodes[node_id].rack, results[address])
         for node_id, address in addresses.items()

@@ -74,8 +74,9 @@ class ProbeTimeouts:
     step_s: float
 
 
-#: The limits of a check that someone waits for: a name may be looked up slowly, or resolve to a dead address.
-_CHECK_TIMEOUTS = ProbeTimeouts(total_s=2.5, step_s=1.0)
+#: The limits of a probe that precedes another request: a name may be looked up slowly, or resolve to a dead
+#: address.
+_DEFAULT_TIMEOUTS = ProbeTimeouts(total_s=2.5, step_s=1.0)
 
 
 def parse_bootstrap(bootstrap: str) -> tuple[str, ...]:
@@ -84,13 +85,15 @@ def parse_bootstrap(bootstrap: str) -> tuple[str, ...]:
     return tuple(address if _has_port(address) else f"{address}:{_DEFAULT_PORT}" for address in addresses)
 
 
-def probe_endpoints(addresses: Iterable[str], tls: ssl.SSLContext | None) -> dict[str, EndpointProbeResult]:
-    """Probe all addresses at once and wait; return the result by HOST:PORT after at most 2.5 s."""
+def probe_endpoints(
+    addresses: Iterable[str], tls: ssl.SSLContext | None, timeouts: ProbeTimeouts = _DEFAULT_TIMEOUTS
+) -> dict[str, EndpointProbeResult]:
+    """Probe all addresses at once and wait; return the result by HOST:PORT within the total time-out."""
     distinct = tuple(dict.fromkeys(addresses))
     try:
         _ensure_loop_can_open()
         with asyncio.Runner() as runner:
-            results = runner.run(_probe_addresses(distinct, tls))
+            results = runner.run(_probe_addresses(distinct, tls, timeouts))
     except OSError as error:
         if not is_own_resource_error(error):
             raise
@@ -108,16 +111,18 @@ def _ensure_loop_can_open() -> None:
             end.close()
 
 
-async def _probe_addresses(addresses: Sequence[str], tls: ssl.SSLContext | None) -> list[EndpointProbeResult]:
+async def _probe_addresses(
+    addresses: Sequence[str], tls: ssl.SSLContext | None, timeouts: ProbeTimeouts
+) -> list[EndpointProbeResult]:
     resolver = NameResolver()
-    return await asyncio.gather(*(_probe_address(address, tls, resolver) for address in addresses))
+    return await asyncio.gather(*(_probe_address(address, tls, timeouts, resolver) for address in addresses))
 
 
 async def _probe_address(
-    address: str, tls: ssl.SSLContext | None, resolver: NameResolver
+    address: str, tls: ssl.SSLContext | None, timeouts: ProbeTimeouts, resolver: NameResolver
 ) -> EndpointProbeResult:
     name, _, port = address.rpartition(":")
-    result = await probe_endpoint(name.strip("[]"), int(port), tls, _CHECK_TIMEOUTS, resolver)
+    result = await probe_endpoint(name.strip("[]"), int(port), tls, timeouts, resolver)
     return result.response if isinstance(result, ConnectionMeasurement) else result
 
 

@@ -1,11 +1,14 @@
 import socket
 import struct
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
 
+from fleetgauge_core.fleet import ClusterAccess
+from fleetgauge_core.kafka.cluster_inspection import InspectionTarget, inspect_clusters
 from fleetgauge_core.kafka.connection_failure import ConnectionFailure
 from fleetgauge_core.kafka.endpoint_probe import (
     EndpointProbeResult,
@@ -100,6 +103,19 @@ def test_a_listener_that_accepts_but_never_responds_is_reported_as_no_response()
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = f"127.0.0.1:{server.getsockname()[1]}"
         assert probe_endpoint(address) is ConnectionFailure.NO_RESPONSE
+
+
+def test_an_inspection_waits_for_a_busy_broker_longer_than_a_probe_that_precedes_a_request() -> None:
+    frame = struct.pack(">i", len(RESPONSE_OF_4_3)) + RESPONSE_OF_4_3
+
+    def respond_late(connection: socket.socket) -> None:
+        time.sleep(1.5)
+        connection.sendall(frame)
+
+    with listener(respond_late) as address:
+        target = InspectionTarget(ClusterAccess(address), lambda _: ())
+        (inspection,) = inspect_clusters([target], lambda _: None)
+    assert inspection.bootstrap_endpoints == {address: EndpointResponse((4, 3))}
 
 
 def test_a_port_without_a_listener_refuses_the_connection(free_port: int) -> None:
