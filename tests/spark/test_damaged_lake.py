@@ -32,7 +32,7 @@ from fleetgauge_core.tables import (
 from fleetgauge_local.fleet import LocalFleet
 from fleetgauge_local.layout import ClusterSpec
 from fleetgauge_pipelines.io.lake_errors import LakeFileError, explaining_lake_errors
-from tests.damage import Damage, cut, empty, flip_bit, remove
+from tests.damage import Damage, cut, empty, fill_with_zeros, flip_bit, remove
 from tests.spark.lakes import content, delta
 from tests.spark.streams import Stream
 from tests.spark.test_backfill import FLEET
@@ -123,6 +123,39 @@ def test_a_stream_goes_on_whichever_file_is_damaged(stream: Stream, name: str, d
 @pytest.mark.parametrize("name", FOLDERS)
 def test_a_stream_goes_on_whichever_folder_is_gone(stream: Stream, name: str) -> None:
     remove(find_checkpoint(stream) / name)
+    go_on(stream)
+    go_on(stream)
+
+
+def damage_generations(stream: Stream, pattern: str, damage: Damage, *, all_of_them: bool) -> None:
+    """Begin a second generation, and damage the table that has the topics of both."""
+    empty(find_checkpoint(stream) / "offsets" / "2")
+    go_on(stream)
+    files = sorted((stream.folder / "_checkpoints" / "stream_topics").glob(pattern))
+    assert len(files) >= 2
+    for file in files if all_of_them else files[-1:]:
+        damage(file)
+
+
+def test_a_stream_goes_on_after_the_generations_of_its_topics_became_zeros(
+    stream: Stream, caplog: pytest.LogCaptureFixture
+) -> None:
+    damage_generations(stream, "*.parquet", fill_with_zeros, all_of_them=True)
+    go_on(stream)
+    go_on(stream)
+    (message,) = [text for text in list_warnings(caplog) if "is repaired" in text]
+    assert "stream_topics is repaired: part-" in message
+    assert "is no Parquet file" in message
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("damage", [*DAMAGES, fill_with_zeros])
+@pytest.mark.parametrize("pattern", ["*.parquet", "_delta_log/*.json"])
+@pytest.mark.parametrize("all_of_them", [False, True])
+def test_a_stream_goes_on_whatever_happened_to_the_generations_of_its_topics(
+    stream: Stream, pattern: str, damage: Damage, all_of_them: bool
+) -> None:
+    damage_generations(stream, pattern, damage, all_of_them=all_of_them)
     go_on(stream)
     go_on(stream)
 

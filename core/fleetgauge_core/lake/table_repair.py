@@ -31,6 +31,7 @@ from fleetgauge_core.tables import Table
 
 _MISSING = "is missing"
 _MISMATCH = "does not match its checksum file"
+_UNREADABLE = "is no Parquet file"
 
 
 class RepairOutcome(StrEnum):
@@ -79,17 +80,19 @@ def repair_table(lake: str, table: Table, *, accepts_loss: bool, dry_run: bool =
 
 
 def repair_log_without_loss(lake: str, table: Table) -> TableRepair:
-    """Repair a table's log if that loses nothing; internal tables may lose progress.
+    """Repair a table's log if that loses nothing; internal tables may lose progress, whatever is damaged.
 
     Raises: one of DELTA_ERRORS if the lake does not answer.
     """
+    if table.is_internal:
+        return repair_table(lake, table, accepts_loss=True)
     try:
         open_table(lake, table)
     except DeltaProtocolError:
         raise
     except DeltaError as error:
         problem = error.problem if isinstance(error, DamagedTableError) else describe_table_error(error)
-        return _repair_log(lake, table, problem, table.is_internal, dry_run=False)
+        return _repair_log(lake, table, problem, accepts_loss=False, dry_run=False)
     return _repair_checksum_files(lake, table, dry_run=False)
 
 
@@ -177,8 +180,12 @@ def _find_damaged_data(files: LakeFiles, table: Table, delta: DeltaTable) -> Map
             problems[name] = _MISSING
         elif present[name] != size:
             problems[name] = f"has {present[name]} bytes instead of {size}"
-        elif checksum_file(name) in present and find_mismatches(files, [f"{table.path}/{name}"]):
-            problems[name] = _MISMATCH
+        elif checksum_file(name) in present:
+            if find_mismatches(files, [f"{table.path}/{name}"]):
+                problems[name] = _MISMATCH
+        elif table.small and not _can_be_read(files, f"{table.path}/{name}"):
+            # Larger tables are written by Spark, with a checksum file wherever a disk may damage them.
+            problems[name] = _UNREADABLE
     return problems
 
 

@@ -86,13 +86,19 @@ class StreamCheckpoint:
         self._lake.create(_GENERATIONS)
 
     def read_generation(self) -> StreamGeneration | None:
-        """Return the latest generation; None if there is none, or an older version wrote the checkpoint."""
+        """Return the latest generation; None if there is none, or an older version wrote the checkpoint.
+
+        Rows that were damaged, and can be read all the same, are none.
+        """
         rows = self._lake.table_store(_GENERATIONS).rows()
         if not rows:
             return None
         number = max(row["generation"] for row in rows)
         rows = [row for row in rows if row["generation"] == number]
-        starts = {row["topic"]: _parse_offsets(row["starts"]) for row in rows if row["starts"]}
+        try:
+            starts = {row["topic"]: _parse_offsets(row["starts"]) for row in rows if row["starts"]}
+        except (ValueError, AttributeError):
+            return None
         return StreamGeneration(number, {row["topic"]: row["topic_id"] for row in rows}, starts)
 
     def reads_topic(self, topic_id: str | None) -> bool:

@@ -124,10 +124,10 @@ class StreamTopics:
         Its batches must not have the names of earlier ones.
         """
         first = StreamGeneration(0, _ids(present))
-        if self._checkpoint.has_begun(first):
-            # An older version read it, which stored no generations.
-            return first
         last = self._checkpoint.find_last_number()
+        if not last and self._checkpoint.has_begun(first):
+            # An older version read it, which stored no generations, or what was stored of the first is lost.
+            return first
         if last is None:
             return first
         _log.warning("the stream's checkpoints are gone: it reads the topics again from their beginning")

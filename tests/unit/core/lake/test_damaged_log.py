@@ -1,6 +1,7 @@
 """Every file of a table's log, damaged in every way: no older state is ever read as the newest one."""
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
@@ -256,7 +257,7 @@ def test_a_store_of_the_second_place_that_fails_fails_no_commit(
     assert "the version of a commit cannot be stored, and its loss might not be noticed" in caplog.text
 
 
-@pytest.mark.parametrize("damage", [empty, cut, remove], ids=lambda damage: damage.__name__)
+@pytest.mark.parametrize("damage", [empty, cut, fill_with_zeros, remove], ids=lambda damage: damage.__name__)
 def test_a_damaged_data_file_is_named_and_dropped_if_its_loss_is_accepted(lake: Path, damage: Damage) -> None:
     data = sorted((lake / DRILLS.path).glob("*.parquet"))
     damage(data[0])
@@ -267,6 +268,24 @@ def test_a_damaged_data_file_is_named_and_dropped_if_its_loss_is_accepted(lake: 
     assert repair_table(str(lake), DRILLS, accepts_loss=True).outcome is RepairOutcome.LOST
     assert len(read_ids(lake)) == COMMITS - 1
     assert repair_table(str(lake), DRILLS, accepts_loss=False).outcome is RepairOutcome.WHOLE
+
+
+@pytest.mark.parametrize("damage", [empty, cut, fill_with_zeros, remove], ids=lambda damage: damage.__name__)
+def test_a_writer_goes_on_without_the_damaged_rows_of_its_own_progress(
+    tmp_path: Path, damage: Damage
+) -> None:
+    progress = replace(DRILLS, path="_checkpoints/progress")
+    store = TableStore(str(tmp_path), progress, create=True)
+    for number in range(2):
+        store.append([make_row(number)])
+    assert repair_log_without_loss(str(tmp_path), progress).outcome is RepairOutcome.WHOLE
+    damage(min((tmp_path / progress.path).glob("*.parquet")))
+    repair = repair_log_without_loss(str(tmp_path), progress)
+    assert repair.outcome is RepairOutcome.LOST
+    assert ".parquet " in repair.detail
+    assert len(store.rows()) == 1
+    store.append([make_row(2)])
+    assert len(store.rows()) == 2
 
 
 def test_the_tables_that_spark_wrote_are_repaired_with_their_checksum_files(tmp_path: Path) -> None:
