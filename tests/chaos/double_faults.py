@@ -37,6 +37,8 @@ PARTITIONS = 24
 #: A record that is not acknowledged by then has failed, as for a client with a short deadline.
 DELIVERY_S = 5
 SETTLE_S = 10
+#: The controller completes a step, which may wait for brokers that do not answer.
+ENDS_WITHIN_S = 300
 OBSERVED_S = 60
 ACTION_WITHIN_S = 120
 CLUSTER = "mitigated"
@@ -137,7 +139,7 @@ def run_scenario(
         testbed.publish_finding(2, scenario.finding)
         outcome = None
         if with_action:
-            stack.enter_context(testbed.running_controller(MitigationLimits()))
+            stack.enter_context(testbed.running_controller(MitigationLimits(), ENDS_WITHIN_S))
             wait_until(lambda: bool(read_outcomes(testbed)), ACTION_WITHIN_S, "the action")
             outcome = read_outcomes(testbed)[0]
         for kind, broker in scenario.faults:

@@ -109,7 +109,9 @@ class MitigationTestbed:
         config.write_text(yaml.safe_dump(document))
 
     @contextmanager
-    def running_controller(self, limits: MitigationLimits) -> Iterator[None]:
+    def running_controller(
+        self, limits: MitigationLimits, ends_within_s: float = 2 * DEADLINE_S
+    ) -> Iterator[None]:
         """Run `mitigate run` until the block is left."""
         context = open_mitigation(self.folder / "fleet.yaml", None)
         controller = MitigationController(
@@ -121,7 +123,7 @@ class MitigationTestbed:
             lambda _: None,
             time.monotonic,
         )
-        with running_thread(controller.run):
+        with running_thread(controller.run, ends_within_s):
             yield
 
     def wait_for_notification(self, kind: str) -> None:
@@ -230,7 +232,9 @@ def store_action(testbed: MitigationTestbed, broker: int, zone: str, outcome: Ac
 
 
 @contextmanager
-def running_thread(run: Callable[[ShutdownFlag], None]) -> Iterator[None]:
+def running_thread(
+    run: Callable[[ShutdownFlag], None], ends_within_s: float = 2 * DEADLINE_S
+) -> Iterator[None]:
     """Run a thread; ask it to stop when the block is left, and wait for it."""
     shutdown = ShutdownFlag()
     thread = threading.Thread(target=run, args=(shutdown,))
@@ -239,5 +243,5 @@ def running_thread(run: Callable[[ShutdownFlag], None]) -> Iterator[None]:
         yield
     finally:
         shutdown.set()
-        thread.join(2 * DEADLINE_S)
+        thread.join(ends_within_s)
         assert not thread.is_alive()
