@@ -148,6 +148,41 @@ def test_a_stream_goes_on_after_the_generations_of_its_topics_became_zeros(
     assert "is no Parquet file" in message
 
 
+def list_batches(stream: Stream) -> list[str]:
+    rows = content(stream.folder, QUALITY)
+    return sorted({row["batch"] for row in rows if re.fullmatch(r"stream(-\d+)?/\d+", row["batch"])})
+
+
+def test_a_generation_whose_row_is_lost_gives_its_number_to_no_other(
+    stream: Stream, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The checkpoint of the first generation was gone, so that the second one began."""
+    remove(stream.folder / "_checkpoints" / "stream")
+    go_on(stream)
+    before = list_batches(stream)
+    assert "stream-1/0" in before
+    files = (stream.folder / "_checkpoints" / "stream_topics").glob("*.parquet")
+    newest = max(files, key=lambda file: file.stat().st_mtime_ns)
+    remove(newest)
+    go_on(stream)
+    assert "gone or damaged: it reads the topics again from their beginning" in caplog.text
+    assert set(list_batches(stream)) - set(before) == {"stream-2/0"}
+    go_on(stream)
+
+
+@pytest.mark.parametrize("damaged", [True, False])
+def test_the_stream_reads_again_what_a_repair_gave_up_although_its_own_table_was_damaged(
+    stream: Stream, damaged: bool
+) -> None:
+    for file in (stream.folder / "_checkpoints" / "stream_topics").glob("*.parquet") if damaged else ():
+        fill_with_zeros(file)
+    damage_newest_commit(stream, CLUSTER_MINUTES)
+    assert repair(stream, "--accept-loss")[CLUSTER_MINUTES.path]["outcome"] == "lost"
+    go_on(stream)
+    # All that the lake had.
+    assert stream.counts["replayed"] == 6
+
+
 @pytest.mark.thorough
 @pytest.mark.parametrize("damage", [*DAMAGES, fill_with_zeros])
 @pytest.mark.parametrize("pattern", ["*.parquet", "_delta_log/*.json"])

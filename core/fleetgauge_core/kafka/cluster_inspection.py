@@ -41,11 +41,11 @@ from fleetgauge_core.kafka.errors import KafkaUnavailableError
 from fleetgauge_core.kafka.kafka_python_admin import connected_admin_client
 from fleetgauge_core.runtime.deadline import run_until_deadline
 
-INSPECTION_TIMEOUT_S = 10.0
+INSPECTION_TIMEOUT_S = 15.0
 _CONCURRENT_CLUSTERS = 16
 #: Longer than for a probe that precedes a request: the result may tell someone to restart the broker, and the
 #: first handshake of a busy broker that is well takes more than a second.
-_PROBE_TIMEOUTS = ProbeTimeouts(total_s=4.0, step_s=3.0)
+_PROBE_TIMEOUTS = ProbeTimeouts(total_s=6.5, step_s=3.0)
 _REQUEST_TIMEOUT_MS = 2000
 _BOOTSTRAP_TIMEOUT_MS = 3000
 _NOT_YET_READ = QueryFailure(f"no answer within {INSPECTION_TIMEOUT_S:g} s")
@@ -91,7 +91,7 @@ class InspectionTarget:
 def inspect_clusters(
     targets: Sequence[InspectionTarget], report_progress: Callable[[int], None]
 ) -> tuple[ClusterInspection, ...]:
-    """Inspect clusters in batches of 16, each batch for at most 10 s; return inspections in the same order.
+    """Inspect clusters in batches of 16, each batch for at most 15 s; return inspections in the same order.
 
     ``report_progress`` is called with the number of clusters inspected, after each batch.
     """
@@ -130,7 +130,7 @@ def _inspect(target: InspectionTarget, facts: _Facts) -> None:
         with connected_admin_client(
             access, "fleetgauge-look", _REQUEST_TIMEOUT_MS, _BOOTSTRAP_TIMEOUT_MS
         ) as (admin, network):
-            brokers = facts["brokers"] = _probe_advertised_brokers(network, tls)
+            brokers = facts["brokers"] = _probe_advertised_brokers(network, tls, endpoints)
             if all(isinstance(broker.probe_result, ConnectionFailure) for broker in brokers.values()):
                 _mark_unread(facts, "no broker answers where it is advertised")
             else:
@@ -163,11 +163,12 @@ def _mark_unread(facts: _Facts, reason: str) -> None:
 
 
 def _probe_advertised_brokers(
-    network: KafkaNetClient, tls: ssl.SSLContext | None
+    network: KafkaNetClient, tls: ssl.SSLContext | None, probed: Mapping[str, EndpointProbeResult]
 ) -> dict[int, AdvertisedBroker]:
+    """Return the brokers; one that is advertised at a bootstrap address has been probed already."""
     nodes = {node.node_id: node for node in network.cluster.brokers()}
     addresses = {node_id: _address(node.host, node.port) for node_id, node in nodes.items()}
-    results = probe_endpoints(set(addresses.values()), tls, _PROBE_TIMEOUTS)
+    results = {**probed, **probe_endpoints(set(addresses.values()) - probed.keys(), tls, _PROBE_TIMEOUTS)}
     return {
         node_id: AdvertisedBroker(address, nodes[node_id].rack, results[address])
         for node_id, address in addresses.items()

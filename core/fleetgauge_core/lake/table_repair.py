@@ -1,4 +1,7 @@
-"""Repair of a lake's tables: without loss before a writer begins, with loss when an operator accepts it."""
+"""Repair of a lake's tables: without loss before a writer begins, with loss when an operator accepts it.
+
+A writer's own progress is repaired with loss as well: it does again what it does not know to be done.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -79,20 +82,20 @@ def repair_table(lake: str, table: Table, *, accepts_loss: bool, dry_run: bool =
     return _repair_checksum_files(lake, table, dry_run) if data.outcome is RepairOutcome.WHOLE else data
 
 
-def repair_log_without_loss(lake: str, table: Table) -> TableRepair:
-    """Repair a table's log if that loses nothing; internal tables may lose progress, whatever is damaged.
+def repair_before_writing(lake: str, table: Table) -> TableRepair:
+    """Repair a table's log if that loses nothing; internal tables lose what is damaged, log and data.
 
-    Raises: one of DELTA_ERRORS if the lake does not answer.
+    Raises: one of DELTA_ERRORS, or OSError, if the lake does not answer.
     """
-    if table.is_internal:
-        return repair_table(lake, table, accepts_loss=True)
     try:
-        open_table(lake, table)
+        delta = open_table(lake, table)
+        if table.is_internal and delta is not None and not _is_readable(delta):
+            return repair_table(lake, table, accepts_loss=True)
     except DeltaProtocolError:
         raise
     except DeltaError as error:
         problem = error.problem if isinstance(error, DamagedTableError) else describe_table_error(error)
-        return _repair_log(lake, table, problem, accepts_loss=False, dry_run=False)
+        return _repair_log(lake, table, problem, table.is_internal, dry_run=False)
     return _repair_checksum_files(lake, table, dry_run=False)
 
 
@@ -176,10 +179,13 @@ def _find_damaged_data(files: LakeFiles, table: Table, delta: DeltaTable) -> Map
         present |= {f"{prefix}{name}": size for name, size in sizes.items()}
     problems = {}
     for name, size in ((action["path"], action["size_bytes"]) for action in actions):
-        if name not in present:
-            problems[name] = _MISSING
-        elif present[name] != size:
-            problems[name] = f"has {present[name]} bytes instead of {size}"
+        if present.get(name) != size:
+            # The list of a folder may be older than the file.
+            content = files.read(f"{table.path}/{name}")
+            if content is None:
+                problems[name] = _MISSING
+            elif len(content) != size:
+                problems[name] = f"has {len(content)} bytes instead of {size}"
         elif checksum_file(name) in present:
             if find_mismatches(files, [f"{table.path}/{name}"]):
                 problems[name] = _MISMATCH
@@ -190,9 +196,26 @@ def _find_damaged_data(files: LakeFiles, table: Table, delta: DeltaTable) -> Map
 
 
 def _can_be_read(files: LakeFiles, path: str) -> bool:
+    """Return whether a file is Parquet with values of its types.
+
+    Raises: OSError if the store does not answer: that is no damage.
+    """
+    content = files.read(path)
+    if content is None:
+        return False
     try:
-        pq.read_table(pa.BufferReader(files.read(path) or b""))
-    except (pa.ArrowException, OSError):
+        pq.read_table(pa.BufferReader(content)).validate(full=True)
+    except (pa.ArrowInvalid, OSError):
+        return False
+    return True
+
+
+def _is_readable(delta: DeltaTable) -> bool:
+    """Return whether all rows of a small table can be read now."""
+    try:
+        with panic_as_damage():
+            delta.to_pyarrow_dataset().to_table().validate(full=True)
+    except (DeltaError, pa.ArrowInvalid, OSError):
         return False
     return True
 

@@ -19,7 +19,7 @@ from fleetgauge_core.lake.delta_table import (
     store_newest_version,
 )
 from fleetgauge_core.lake.lease import Lease
-from fleetgauge_core.lake.table_repair import RepairOutcome, repair_log_without_loss
+from fleetgauge_core.lake.table_repair import RepairOutcome, repair_before_writing
 from fleetgauge_core.lake.table_snapshot import read_snapshot
 from fleetgauge_core.lake.table_store import TableStore, TableStoreError
 from fleetgauge_core.tables import ALL_TABLES, CLUSTER_MINUTES, Table
@@ -95,17 +95,22 @@ class Lake:
     def create(self, table: Table) -> bool:
         """Create a table, or add its missing columns; return whether the table was missing.
 
-        A damaged log is repaired first if that loses nothing.
+        It is repaired first, if that loses nothing but the pipeline's own progress.
         """
+        self.repair(table)
+        return self.table_store(table).create()
+
+    def repair(self, table: Table) -> RepairOutcome:
+        """Repair a table before it is written, if that loses nothing but the pipeline's own progress."""
         self.confirm_lease()
         try:
-            repair = repair_log_without_loss(self._location, table)
-        except DELTA_ERRORS as error:
+            repair = repair_before_writing(self._location, table)
+        except (*DELTA_ERRORS, OSError) as error:
             problem = describe_table_error(error)
             raise TableStoreError(f"{self.path(table)}: cannot be opened: {problem}") from error
         if repair.outcome in (RepairOutcome.REPAIRED, RepairOutcome.LOST):
             _log.warning("%s is repaired: %s", self.path(table), repair.detail)
-        return self.table_store(table).create()
+        return repair.outcome
 
     def read(self, table: Table) -> DataFrame:
         """Return the rows of a table's newest version."""

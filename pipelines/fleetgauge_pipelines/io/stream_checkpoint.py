@@ -10,12 +10,14 @@ between any two steps either begins the same generation again or goes on with it
 
 A file of a checkpoint that was emptied or cut by a power failure ends Spark's query on every start. Then a
 new generation begins after the last batch whose files are whole: records that are read again are recognised.
+When rows of the table are lost, nobody knows which topics a checkpoint is of: a new generation reads all
+topics from their beginning. It is known by a checkpoint, or batches, of a generation that is not stored.
 """
 
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,6 +25,8 @@ from typing import Any, NamedTuple
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
+from fleetgauge_core.lake.table_repair import RepairOutcome
+from fleetgauge_core.lake.table_store import TableRow
 from fleetgauge_core.tables import QUALITY, Column, ColumnType, Table
 from fleetgauge_pipelines.io.lake import Lake
 
@@ -43,7 +47,9 @@ _GENERATIONS = Table(
 )
 
 
-_GENERATION_OF_BATCH = re.compile(r"stream(?:-(\d+))?/")
+#: The names of batches; "stream-1/start", of what was found before the first one, is none of them.
+_GENERATION_OF_BATCH = re.compile(r"stream(?:-(\d+))?/\d+")
+_CHECKPOINT_FOLDER = re.compile(r"stream(?:-(\d+))?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,30 +82,44 @@ class StreamCheckpoint:
     def __init__(self, spark: SparkSession, lake: Lake) -> None:
         self._spark = spark
         self._lake = lake
+        self._has_lost_rows = False
 
     def location(self, generation: StreamGeneration) -> str:
         """Return the location of a generation's checkpoint."""
         return self._lake.checkpoint(generation.name)
 
     def open(self) -> None:
-        """Create the table of generations if it is missing."""
+        """Create the table of generations if it is missing, and drop what is damaged of it."""
+        self._has_lost_rows = self._lake.repair(_GENERATIONS) is RepairOutcome.LOST
         self._lake.create(_GENERATIONS)
 
     def read_generation(self) -> StreamGeneration | None:
-        """Return the latest generation; None if there is none, or an older version wrote the checkpoint.
-
-        Rows that were damaged, and can be read all the same, are none.
-        """
+        """Return the latest generation; None if there is none, or an older version wrote the checkpoint."""
         rows = self._lake.table_store(_GENERATIONS).rows()
-        if not rows:
+        usable = [row for row in rows if _is_usable(row)]
+        self._has_lost_rows |= len(usable) < len(rows)
+        if not usable:
             return None
-        number = max(row["generation"] for row in rows)
-        rows = [row for row in rows if row["generation"] == number]
-        try:
-            starts = {row["topic"]: _parse_offsets(row["starts"]) for row in rows if row["starts"]}
-        except (ValueError, AttributeError):
-            return None
-        return StreamGeneration(number, {row["topic"]: row["topic_id"] for row in rows}, starts)
+        number = max(row["generation"] for row in usable)
+        latest = [row for row in usable if row["generation"] == number]
+        starts = {row["topic"]: _parse_offsets(row["starts"]) for row in latest if row["starts"]}
+        return StreamGeneration(number, {row["topic"]: row["topic_id"] for row in latest}, starts)
+
+    def must_begin_anew(self, stored: StreamGeneration | None) -> bool:
+        """Return whether checkpoints are gone, or rows of the table, so that no position can be trusted."""
+        number = stored.number if stored else -1
+        begun, recorded = self._find_newest_begun(), self.find_last_number()
+        if stored is None and begun == 0:
+            # An older version read it, which stored no generations, unless some were stored once.
+            return self._has_lost_rows or bool(self._lake.table_store(_GENERATIONS).version)
+        return self._has_lost_rows or max(begun, -1 if recorded is None else recorded) > number
+
+    def find_next_number(self) -> int:
+        """Return the number of a generation that was never stored or begun, and has no batches."""
+        stored = self.read_generation()
+        recorded = self.find_last_number()
+        numbers = (stored.number if stored else -1, self._find_newest_begun(), recorded)
+        return max(number for number in numbers if number is not None) + 1
 
     def reads_topic(self, topic_id: str | None) -> bool:
         """Return whether a stream reads the topic with this ID. For use without ``open``."""
@@ -125,10 +145,12 @@ class StreamCheckpoint:
 
     def begin_again(self, now: datetime) -> bool:
         """Let the stream read all records again that its topics hold; return whether there is a stream."""
-        generation = self.read_generation()
-        if generation is None:
+        generation, number = self.read_generation(), self.find_next_number()
+        if generation is None and number == 0:
             return False
-        self.save_generation(replace(generation, number=generation.number + 1, starts={}), now)
+        # Without what is known of a topic, the stream reads it from its beginning.
+        topic_ids = generation.topic_ids if generation else {"": ""}
+        self.save_generation(StreamGeneration(number, topic_ids), now)
         return True
 
     def find_last_number(self) -> int | None:
@@ -192,6 +214,13 @@ class StreamCheckpoint:
                 return self._read_ends(generation, number)
         return generation.starts
 
+    def _find_newest_begun(self) -> int:
+        """Return the highest generation of which there is a checkpoint; -1 if there is none."""
+        names = (_CHECKPOINT_FOLDER.fullmatch(name) for name in self._list_names(self._lake.checkpoint("")))
+        numbers = (int(name[1] or 0) for name in names if name)
+        begun = (number for number in numbers if self.has_begun(StreamGeneration(number, {})))
+        return max(begun, default=-1)
+
     def has_begun(self, generation: StreamGeneration) -> bool:
         """Return whether a query has begun to read the generation."""
         files, java_path = self._open(f"{self.location(generation)}/metadata")
@@ -224,11 +253,13 @@ class StreamCheckpoint:
             stream.close()
 
     def _list_batches(self, folder: str) -> list[int]:
+        return [int(name) for name in self._list_names(folder) if name.isdecimal()]
+
+    def _list_names(self, folder: str) -> list[str]:
         files, java_path = self._open(folder)
         if not files.exists(java_path):
             return []
-        names = (status.getPath().getName() for status in files.listStatus(java_path))
-        return [int(name) for name in names if name.isdecimal()]
+        return [str(status.getPath().getName()) for status in files.listStatus(java_path)]
 
     def _list_lost_batches(self, folder: str) -> list[int]:
         """Return the batches of which a local folder has the checksum file alone.
@@ -251,6 +282,15 @@ class StreamCheckpoint:
     @property
     def _jvm(self) -> Any:
         return self._spark._jvm
+
+
+def _is_usable(row: TableRow) -> bool:
+    """Return whether a row is one of a generation: a flipped bit may make another value of it."""
+    try:
+        _parse_offsets(row["starts"] or "{}")
+    except (ValueError, AttributeError, TypeError):
+        return False
+    return isinstance(row["generation"], int) and row["topic"] is not None and row["topic_id"] is not None
 
 
 def _parse_offsets(text: str) -> dict[int, int]:

@@ -102,7 +102,14 @@ class StreamTopics:
         """
         present = _retry_look(self._create_and_describe)
         stored = self._checkpoint.read_generation()
-        generation = stored or self._create_first_generation(present)
+        if self._checkpoint.must_begin_anew(stored):
+            _log.warning(
+                "the stream's checkpoints are gone or damaged: it reads the topics again from their beginning"
+            )
+            # Its batches must not have the names of earlier ones.
+            anew = StreamGeneration(self._checkpoint.find_next_number(), _ids(present))
+            return OpenedGeneration(anew, is_new=True, is_interrupted=True)
+        generation = stored or StreamGeneration(0, _ids(present))
         positions = self._checkpoint.read_positions(generation)
         damage = self._checkpoint.find_damage(generation)
         if stored is None:
@@ -117,21 +124,6 @@ class StreamTopics:
             _log.warning("%s: the stream reads again from the last batch that is whole", damage)
         is_interrupted = damage is not None or self._checkpoint.has_incomplete_batch(generation)
         return replace(opened, is_interrupted=is_interrupted)
-
-    def _create_first_generation(self, present: Mapping[str, PresentTopic]) -> StreamGeneration:
-        """Return the first generation, or the next one if the checkpoints of a stream are gone.
-
-        Its batches must not have the names of earlier ones.
-        """
-        first = StreamGeneration(0, _ids(present))
-        last = self._checkpoint.find_last_number()
-        if not last and self._checkpoint.has_begun(first):
-            # An older version read it, which stored no generations, or what was stored of the first is lost.
-            return first
-        if last is None:
-            return first
-        _log.warning("the stream's checkpoints are gone: it reads the topics again from their beginning")
-        return replace(first, number=last + 1)
 
     def is_outdated(self, generation: StreamGeneration) -> bool:
         """Return whether a topic was deleted or recreated. For use while no batch runs.

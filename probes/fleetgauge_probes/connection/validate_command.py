@@ -47,7 +47,7 @@ def _check_fleet(config: Path, fleet: Fleet, as_json: bool) -> None:
 
     # kafka-python logs every reconnect; the relevant errors are in the checks.
     logging.getLogger("kafka").setLevel(logging.CRITICAL + 1)
-    with console.status("checking every cluster, for up to 10 s each") as spinner:
+    with console.status("checking every cluster, for up to 15 s each") as spinner:
         clusters = check_connections(
             fleet, lambda done: spinner.update(f"{done} clusters checked"), datetime.now(UTC)
         )

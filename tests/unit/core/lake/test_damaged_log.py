@@ -1,6 +1,7 @@
 """Every file of a table's log, damaged in every way: no older state is ever read as the newest one."""
 
 import json
+import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -8,14 +9,16 @@ from random import Random
 from shutil import copytree
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
 from fleetgauge_core.lake.delta_table import open_table
-from fleetgauge_core.lake.lake_files import open_files
+from fleetgauge_core.lake.lake_files import FolderFiles, open_files
 from fleetgauge_core.lake.log_damage import LOG_FOLDER
 from fleetgauge_core.lake.newest_version import NewestVersion, decode_version, version_file
-from fleetgauge_core.lake.table_repair import RepairOutcome, repair_log_without_loss, repair_table
+from fleetgauge_core.lake.table_repair import RepairOutcome, repair_before_writing, repair_table
 from fleetgauge_core.lake.table_store import TableStore, TableStoreError
 from fleetgauge_core.tables import DRILLS, QUALITY
 from tests.damage import Damage, cut, cut_at_line, empty, fill_with_zeros, flip_bit, remove
@@ -87,7 +90,7 @@ def test_a_damaged_file_loses_no_row_or_is_named(lake: Path, file: str, damage: 
         return
     # What a writer repairs before it begins has lost nothing.
     copytree(lake, lake.with_name("written"))
-    outcome = repair_log_without_loss(str(lake.with_name("written")), DRILLS).outcome
+    outcome = repair_before_writing(str(lake.with_name("written")), DRILLS).outcome
     assert outcome is repaired
     if repaired is RepairOutcome.REPAIRED:
         assert read_ids(lake.with_name("written")) == ALL_IDS
@@ -158,7 +161,7 @@ def test_a_checkpoint_is_repaired_wherever_it_is_damaged(lake: Path, seed: int) 
     file.write_bytes(content)
     outcome = repair_or_explain(lake)
     assert outcome in (RepairOutcome.WHOLE, RepairOutcome.REPAIRED)
-    repair_log_without_loss(str(lake), DRILLS)
+    repair_before_writing(str(lake), DRILLS)
     assert read_ids(lake) == ALL_IDS
 
 
@@ -278,14 +281,57 @@ def test_a_writer_goes_on_without_the_damaged_rows_of_its_own_progress(
     store = TableStore(str(tmp_path), progress, create=True)
     for number in range(2):
         store.append([make_row(number)])
-    assert repair_log_without_loss(str(tmp_path), progress).outcome is RepairOutcome.WHOLE
+    assert repair_before_writing(str(tmp_path), progress).outcome is RepairOutcome.WHOLE
     damage(min((tmp_path / progress.path).glob("*.parquet")))
-    repair = repair_log_without_loss(str(tmp_path), progress)
+    repair = repair_before_writing(str(tmp_path), progress)
     assert repair.outcome is RepairOutcome.LOST
     assert ".parquet " in repair.detail
     assert len(store.rows()) == 1
     store.append([make_row(2)])
     assert len(store.rows()) == 2
+
+
+@pytest.mark.parametrize("error", [OSError("503"), PermissionError("403"), TimeoutError("late")])
+def test_a_store_that_does_not_answer_damages_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: OSError
+) -> None:
+    """Also in the moment in which a file was found damaged."""
+    progress = replace(DRILLS, path="_checkpoints/progress")
+    store = TableStore(str(tmp_path), progress, create=True)
+    for number in range(2):
+        store.append([make_row(number)])
+    first, second = sorted((tmp_path / progress.path).glob("*.parquet"))
+    content = first.read_bytes()
+    fill_with_zeros(first)
+    read = FolderFiles.read
+
+    def fail(files: FolderFiles, path: str) -> bytes | None:
+        if path.endswith(second.name):
+            raise error
+        return read(files, path)
+
+    monkeypatch.setattr(FolderFiles, "read", fail)
+    for _ in range(2):
+        with pytest.raises(OSError, match=str(error)):
+            repair_before_writing(str(tmp_path), progress)
+    first.write_bytes(content)
+    assert len(store.rows()) == 2
+
+
+def test_text_that_is_none_is_damage(tmp_path: Path) -> None:
+    """A flipped bit leaves a Parquet file whole, and its text no UTF-8."""
+    progress = replace(DRILLS, path="_checkpoints/progress")
+    store = TableStore(str(tmp_path), progress, create=True)
+    store.append([make_row(0)])
+    (file,) = (tmp_path / progress.path).glob("*.parquet")
+    table = pq.read_table(file)
+    spoilt = table.set_column(0, "drill_id", pa.array([b"\xff\xff"]).view(pa.string()))
+    pq.write_table(spoilt, file)
+    size = file.stat().st_size
+    log = next((tmp_path / progress.path / LOG_FOLDER).glob("*1.json"))
+    log.write_text(re.sub(r'"size":\d+', f'"size":{size}', log.read_text()))
+    assert repair_before_writing(str(tmp_path), progress).outcome is RepairOutcome.LOST
+    assert store.rows() == []
 
 
 def test_the_tables_that_spark_wrote_are_repaired_with_their_checksum_files(tmp_path: Path) -> None:
@@ -316,7 +362,7 @@ def test_a_table_in_an_object_store_is_checked_and_repaired_alike(
     store.append([make_row(COMMITS)])
     files = open_files("s3://damaged/lake")
     files.write(CHECKPOINT_FILE, b"PAR1")
-    assert repair_log_without_loss("s3://damaged/lake", DRILLS).outcome is RepairOutcome.REPAIRED
+    assert repair_before_writing("s3://damaged/lake", DRILLS).outcome is RepairOutcome.REPAIRED
     assert len(store.rows()) == COMMITS + 1
     files.write(log_file(COMMITS + 1), b"")
     with pytest.raises(TableStoreError, match=f"{COMMITS + 1}.json is empty"):
