@@ -38,6 +38,7 @@ PARTITIONS = 24
 #: A record that is not acknowledged by then has failed, as for a client with a short deadline.
 DELIVERY_S = 5
 SETTLE_S = 10
+#: A difference of shares that two runs of the same faults have.
 TOLERANCE = 0.01
 #: The controller completes a step, which may wait for brokers that do not answer.
 ENDS_WITHIN_S = 300

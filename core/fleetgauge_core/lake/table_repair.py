@@ -85,17 +85,17 @@ def repair_table(lake: str, table: Table, *, accepts_loss: bool, dry_run: bool =
 def repair_before_writing(lake: str, table: Table) -> TableRepair:
     """Repair a table's log if that loses nothing; internal tables lose what is damaged, log and data.
 
-    Raises: one of DELTA_ERRORS, or OSError, if the lake does not answer.
+    Raises: one of DELTA_ERRORS if the lake does not answer.
     """
     try:
         delta = open_table(lake, table)
-        if table.is_internal and delta is not None and not _is_readable(delta):
-            return repair_table(lake, table, accepts_loss=True)
     except DeltaProtocolError:
         raise
     except DeltaError as error:
         problem = error.problem if isinstance(error, DamagedTableError) else describe_table_error(error)
         return _repair_log(lake, table, problem, table.is_internal, dry_run=False)
+    if table.is_internal and delta is not None and not _is_readable(delta):
+        return repair_table(lake, table, accepts_loss=True)
     return _repair_checksum_files(lake, table, dry_run=False)
 
 

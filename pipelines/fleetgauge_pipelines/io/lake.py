@@ -105,7 +105,7 @@ class Lake:
         self.confirm_lease()
         try:
             repair = repair_before_writing(self._location, table)
-        except (*DELTA_ERRORS, OSError) as error:
+        except DELTA_ERRORS as error:
             problem = describe_table_error(error)
             raise TableStoreError(f"{self.path(table)}: cannot be opened: {problem}") from error
         if repair.outcome in (RepairOutcome.REPAIRED, RepairOutcome.LOST):

@@ -91,13 +91,14 @@ class StreamCheckpoint:
     def open(self) -> None:
         """Create the table of generations if it is missing, and drop what is damaged of it."""
         self._has_lost_rows = self._lake.repair(_GENERATIONS) is RepairOutcome.LOST
-        self._lake.create(_GENERATIONS)
+        self._lake.table_store(_GENERATIONS).create()
 
     def read_generation(self) -> StreamGeneration | None:
-        """Return the latest generation; None if there is none, or an older version wrote the checkpoint."""
-        rows = self._lake.table_store(_GENERATIONS).rows()
-        usable = [row for row in rows if _is_usable(row)]
-        self._has_lost_rows |= len(usable) < len(rows)
+        """Return the latest generation; None if there is none, or an older version wrote the checkpoint.
+
+        A row that a flipped bit made unusable is none: its topic is one that was not known.
+        """
+        usable = [row for row in self._lake.table_store(_GENERATIONS).rows() if _is_usable(row)]
         if not usable:
             return None
         number = max(row["generation"] for row in usable)
@@ -107,19 +108,19 @@ class StreamCheckpoint:
 
     def must_begin_anew(self, stored: StreamGeneration | None) -> bool:
         """Return whether checkpoints are gone, or rows of the table, so that no position can be trusted."""
-        number = stored.number if stored else -1
-        begun, recorded = self._find_newest_begun(), self.find_last_number()
+        if self._has_lost_rows:
+            return True
+        begun = self._find_newest_begun()
         if stored is None and begun == 0:
             # An older version read it, which stored no generations, unless some were stored once.
-            return self._has_lost_rows or bool(self._lake.table_store(_GENERATIONS).version)
-        return self._has_lost_rows or max(begun, -1 if recorded is None else recorded) > number
+            return bool(self._lake.table_store(_GENERATIONS).version)
+        return max(begun, self._find_newest_recorded()) > (stored.number if stored else -1)
 
     def find_next_number(self) -> int:
         """Return the number of a generation that was never stored or begun, and has no batches."""
         stored = self.read_generation()
-        recorded = self.find_last_number()
-        numbers = (stored.number if stored else -1, self._find_newest_begun(), recorded)
-        return max(number for number in numbers if number is not None) + 1
+        newest = stored.number if stored else -1
+        return max(newest, self._find_newest_begun(), self._find_newest_recorded()) + 1
 
     def reads_topic(self, topic_id: str | None) -> bool:
         """Return whether a stream reads the topic with this ID. For use without ``open``."""
@@ -142,6 +143,8 @@ class StreamCheckpoint:
                 for topic, topic_id in generation.topic_ids.items()
             ]
         )
+        # Whatever was lost before, this generation is known.
+        self._has_lost_rows = False
 
     def begin_again(self, now: datetime) -> bool:
         """Let the stream read all records again that its topics hold; return whether there is a stream."""
@@ -153,11 +156,11 @@ class StreamCheckpoint:
         self.save_generation(StreamGeneration(number, topic_ids), now)
         return True
 
-    def find_last_number(self) -> int | None:
-        """Return the highest generation whose batches are recorded in ops/quality; None if there is none."""
+    def _find_newest_recorded(self) -> int:
+        """Return the highest generation whose batches are recorded in ops/quality; -1 if there is none."""
         batches = (row["batch"] for row in self._lake.table_store(QUALITY).rows(columns=["batch"]))
         numbers = (_GENERATION_OF_BATCH.match(batch) for batch in batches)
-        return max((int(match[1] or 0) for match in numbers if match), default=None)
+        return max((int(match[1] or 0) for match in numbers if match), default=-1)
 
     def find_damage(self, generation: StreamGeneration) -> str | None:
         """Return which file the generation's query could not go on with, and why; None if all are whole.
@@ -165,7 +168,7 @@ class StreamCheckpoint:
         A query reads its metadata and first offsets, the offsets of two batches, and the last commit.
         """
         location = self.location(generation)
-        if not self.has_begun(generation) and self.find_last_number() == generation.number:
+        if not self.has_begun(generation) and self._find_newest_recorded() == generation.number:
             return f"{location} is gone"
         begun, complete = (self._list_batches(f"{location}/{folder}") for folder in ("offsets", "commits"))
         newest = max(begun, default=-1)
@@ -285,7 +288,7 @@ class StreamCheckpoint:
 
 
 def _is_usable(row: TableRow) -> bool:
-    """Return whether a row is one of a generation: a flipped bit may make another value of it."""
+    """Return whether a row is one of a generation."""
     try:
         _parse_offsets(row["starts"] or "{}")
     except (ValueError, AttributeError, TypeError):

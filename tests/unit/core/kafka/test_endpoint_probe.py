@@ -1,7 +1,6 @@
 import socket
 import struct
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -109,7 +108,9 @@ def test_an_inspection_waits_for_a_busy_broker_longer_than_a_probe_that_precedes
     frame = struct.pack(">i", len(RESPONSE_OF_4_3)) + RESPONSE_OF_4_3
 
     def respond_late(connection: socket.socket) -> None:
-        time.sleep(1.5)
+        # As late as a probe that precedes a request gives up.
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            probe_endpoint(f"127.0.0.1:{silent.getsockname()[1]}")
         connection.sendall(frame)
 
     with listener(respond_late) as address:
