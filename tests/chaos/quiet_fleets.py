@@ -3,11 +3,13 @@
     python -m tests.chaos.quiet_fleets --brokers 200 --days 28
     python -m tests.chaos.quiet_fleets --brokers 1000 --days 2 --vantages 2
     python -m tests.chaos.quiet_fleets --brokers 30 --days 2 --planted 8
+    python -m tests.chaos.quiet_fleets --brokers 30 --days 2 --planted 8 --set well=15 --set recurrences=99
 
 Clusters have five brokers. A healthy fleet is not free of variation: brokers pause, agents restart,
 leadership drifts, and days are busier than nights. Clusters are folded on all CPUs and their results
 are kept in a file: the same command continues after them. Prints one JSON value; exits with 0 iff all planted
-faults and nothing else was reported, and every finding ended.
+faults and nothing else was reported, and every finding ended. `resolve_s` is the time from a fault's end
+until its last finding ended.
 """
 
 import json
@@ -15,7 +17,7 @@ import math
 import sys
 import tempfile
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
@@ -34,11 +36,14 @@ from fleetgauge_core.contract import (
     ProbePulse,
 )
 from fleetgauge_core.detection import (
+    DEFAULT_THRESHOLDS,
     Finding,
     FleetHealth,
+    Thresholds,
     detect_no_data,
     fold_pulse,
 )
+from fleetgauge_operations.replay.commands import change_thresholds
 from tests.chaos._streaming import log_progress
 
 BROKERS = 5
@@ -49,8 +54,8 @@ PROBES = round(WINDOW_S / PROBE_S)
 FENCED_AFTER_S, BACK_AFTER_S = 9.4, 1
 #: Time in which the baseline is learned, at the start and after each planted fault.
 BASELINE_S = 5400
-#: How long a finding may last after its fault; a flapping broker takes 120 s, a slow tail 75 s.
-ENDS_WITHIN_S = 180
+#: How long a finding may last after its fault: a broker that comes and goes takes 315 s.
+ENDS_WITHIN_S = 420
 #: Shares of all windows with a pause that affects one probe in 25, and with a burst that affects many.
 PAUSES, BURSTS = 0.02, 0.0005
 #: Shares of all pulses at which an agent restarts, or another broker leads for a while.
@@ -59,13 +64,24 @@ RESTARTS, DRIFTS = 0.00005, 0.0001
 
 @dataclass(frozen=True, slots=True)
 class PlantedFault:
-    """A fault of a broker, or of the whole cluster (broker 0), between two seconds of the simulation."""
+    """A fault of a broker, or of the whole cluster (broker 0), in spells of seconds of the simulation."""
 
     kind: str
     broker: int
-    start_s: int
-    end_s: int
+    spells_s: tuple[tuple[int, int], ...]
     ms: float
+
+    @property
+    def start_s(self) -> int:
+        return self.spells_s[0][0]
+
+    @property
+    def end_s(self) -> int:
+        return self.spells_s[-1][1]
+
+    def overlap_s(self, from_s: int, to_s: int) -> int:
+        """Return how long the fault was there between two seconds."""
+        return sum(max(0, min(to_s, end_s) - max(from_s, start_s)) for start_s, end_s in self.spells_s)
 
     def is_reported_by(self, finding: Finding) -> bool:
         """Return whether a finding reports this fault."""
@@ -77,6 +93,7 @@ FINDING_KINDS: Mapping[str, Sequence[str]] = {
     "hang": ("BROKER_DOWN",),
     "slow": ("DEGRADED",),
     "tail": ("DEGRADED",),
+    "recurring": ("DEGRADED",),
     "cluster": ("CLUSTER_DOWN",),
     "no_data": ("NO_DATA",),
 }
@@ -87,6 +104,8 @@ DURATION_S = {
     "cluster": (20, 300),
     "no_data": (60, 600),
 }
+#: A recurring fault is there so often, for so long, and away in between for so long.
+SPELLS, SPELL_S, BETWEEN_S = 5, (60, 120), (30, 120)
 CLUSTER_FAULTS = ("cluster", "no_data")
 
 
@@ -96,15 +115,29 @@ def plant(chance: Random, seconds: int, times: int) -> list[PlantedFault]:
     for number in range(times):
         part_s = seconds // times
         kind = chance.choice(list(FINDING_KINDS))
-        lasts_s = chance.randint(*DURATION_S[kind])
+        spells_s = _draw_spells(chance, kind)
+        lasts_s = spells_s[-1][1]
         start_s = (
             number * part_s
             + BASELINE_S
             + chance.randrange(max(1, part_s - BASELINE_S - lasts_s - ENDS_WITHIN_S))
         )
         broker = 0 if kind in CLUSTER_FAULTS else chance.randint(1, BROKERS)
-        faults.append(PlantedFault(kind, broker, start_s, start_s + lasts_s, chance.uniform(50, 300)))
+        moved_s = tuple((start_s + spell_start_s, start_s + end_s) for spell_start_s, end_s in spells_s)
+        faults.append(PlantedFault(kind, broker, moved_s, chance.uniform(50, 300)))
     return faults
+
+
+def _draw_spells(chance: Random, kind: str) -> list[tuple[int, int]]:
+    """Return the spells of a fault that starts at second 0."""
+    if kind != "recurring":
+        return [(0, chance.randint(*DURATION_S[kind]))]
+    spells_s, at_s = [], 0
+    for _ in range(SPELLS):
+        end_s = at_s + chance.randint(*SPELL_S)
+        spells_s.append((at_s, end_s))
+        at_s = end_s + chance.randint(*BETWEEN_S)
+    return spells_s
 
 
 class SimulatedCluster:
@@ -166,9 +199,8 @@ class SimulatedCluster:
         if chance.random() < BURSTS:
             p50_ms += chance.uniform(10, 60)
             p99_ms += chance.uniform(50, 400)
-        if now and now.broker == broker and now.kind == "slow":
-            # How much of the window was slow.
-            slow_s = min(at_s, now.end_s) - max(at_s - WINDOW_S, now.start_s)
+        if now and now.broker == broker and now.kind in ("slow", "recurring"):
+            slow_s = now.overlap_s(at_s - WINDOW_S, at_s)
             p50_ms += now.ms if slow_s > WINDOW_S / 2 else 0
             p99_ms += now.ms if slow_s > 0 else 0
         if now and now.broker == broker and now.kind == "tail":
@@ -222,14 +254,14 @@ class SimulatedCluster:
         return BrokerPulse(broker, leads, in_sync, not in_sync, round(answered_s * 1000), None, legs)
 
 
-def fold_cluster(seed: int, seconds: int, vantages: int, times: int) -> dict[str, Any]:
-    """Fold one cluster; return its planted faults, when each was detected, and wrong findings."""
+def fold_cluster(seed: int, seconds: int, vantages: int, times: int, limits: Thresholds) -> dict[str, Any]:
+    """Fold one cluster; return its planted faults, when each was found and resolved, and wrong findings."""
     planted = plant(Random(-seed - 1), seconds, times) if times else []
     state, pulses, findings = FleetHealth(), 0, list[Finding]()
     for pulse in SimulatedCluster(seed, seconds, vantages, planted).pulses():
         pulses += 1
-        state, no_data = detect_no_data(state, pulse.emitted_at)
-        state, detected = fold_pulse(state, pulse)
+        state, no_data = detect_no_data(state, pulse.emitted_at, limits)
+        state, detected = fold_pulse(state, pulse, limits)
         findings += [finding for finding in (*no_data, *detected) if finding.is_alert or finding.is_cleared]
     rows = [_describe_fault(fault, findings) for fault in planted]
     return {
@@ -246,14 +278,35 @@ def fold_cluster(seed: int, seconds: int, vantages: int, times: int) -> dict[str
 
 
 def _describe_fault(fault: PlantedFault, findings: Sequence[Finding]) -> dict[str, Any]:
-    first = next((finding for finding in findings if _is_report(finding, fault)), None)
-    after_s = (first.event.at - START).total_seconds() - fault.start_s if first else None
-    return {"kind": fault.kind, "lasts_s": fault.end_s - fault.start_s, "named_after_s": after_s}
+    alerts = [finding for finding in findings if _is_report(finding, fault)]
+    named_s = [_second_of(finding) - fault.start_s for finding in alerts]
+    cleared_s = [
+        _second_of(finding) - fault.end_s
+        for finding in findings
+        if alerts
+        and finding.is_cleared
+        and finding.subject == alerts[0].subject
+        and _is_during(finding, fault)
+    ]
+    return {
+        "kind": fault.kind,
+        "lasts_s": fault.end_s - fault.start_s,
+        "alerts": len(alerts),
+        "named_after_s": named_s[0] if named_s else None,
+        "resolved_after_s": cleared_s[-1] if cleared_s else None,
+    }
 
 
 def _is_report(finding: Finding, fault: PlantedFault) -> bool:
-    at_s = (finding.event.at - START).total_seconds()
-    return fault.is_reported_by(finding) and fault.start_s <= at_s < fault.end_s + ENDS_WITHIN_S
+    return fault.is_reported_by(finding) and _is_during(finding, fault)
+
+
+def _is_during(finding: Finding, fault: PlantedFault) -> bool:
+    return fault.start_s <= _second_of(finding) < fault.end_s + ENDS_WITHIN_S
+
+
+def _second_of(finding: Finding) -> float:
+    return (finding.event.at - START).total_seconds()
 
 
 def _describe_finding(finding: Finding) -> str:
@@ -263,10 +316,9 @@ def _describe_finding(finding: Finding) -> str:
 
 def summarize(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     planted = [fault for row in rows for fault in row["planted"]]
-    detected = defaultdict(list)
+    alerts = Counter[str]()
     for fault in planted:
-        if fault["named_after_s"] is not None:
-            detected[fault["kind"]].append(fault["named_after_s"])
+        alerts[fault["kind"]] += fault["alerts"]
     wrong = [finding for row in rows for finding in row["wrong"]]
     return {
         "clusters": len(rows),
@@ -276,11 +328,21 @@ def summarize(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "pages_wrong": len(wrong),
         "examples": wrong[:10],
         "open": sum(len(row["open"]) for row in rows),
-        "detect_s": {
-            kind: {"median": median(times_s), "max": max(times_s)}
-            for kind, times_s in sorted(detected.items())
+        "alerts": {
+            kind: {"faults": faults, "alerts": alerts[kind]}
+            for kind, faults in sorted(Counter(fault["kind"] for fault in planted).items())
         },
+        "detect_s": _summarize_times(planted, "named_after_s"),
+        "resolve_s": _summarize_times(planted, "resolved_after_s"),
     }
+
+
+def _summarize_times(planted: Sequence[Mapping[str, Any]], name: str) -> dict[str, dict[str, float]]:
+    times_s = defaultdict(list)
+    for fault in planted:
+        if fault[name] is not None:
+            times_s[fault["kind"]].append(fault[name])
+    return {kind: {"median": median(times), "max": max(times)} for kind, times in sorted(times_s.items())}
 
 
 @click.command()
@@ -289,10 +351,22 @@ def summarize(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 @click.option("--vantages", default=1, show_default=True, type=click.IntRange(1, 3))
 @click.option("--planted", default=0, show_default=True, help="Number of faults planted in each cluster.")
 @click.option("--seed", default=1, show_default=True)
+@click.option(
+    "--set", "changes", multiple=True, metavar="NAME=VALUE", help="Change a threshold of detection."
+)
 @click.option("--again", is_flag=True, help="Start over instead of continuing an earlier run.")
-def main(brokers: int, days: float, vantages: int, planted: int, seed: int, again: bool) -> None:
-    name = f"fleetgauge-quiet-{brokers}-{days:g}-{vantages}-{planted}-{seed}.jsonl"
-    progress = Path(tempfile.gettempdir(), name)
+def main(
+    brokers: int,
+    days: float,
+    vantages: int,
+    planted: int,
+    seed: int,
+    changes: tuple[str, ...],
+    again: bool,
+) -> None:
+    limits = change_thresholds(DEFAULT_THRESHOLDS, changes)
+    name = "-".join(map(str, ("fleetgauge-quiet", brokers, f"{days:g}", vantages, planted, seed, *changes)))
+    progress = Path(tempfile.gettempdir(), f"{name}.jsonl")
     if again:
         progress.unlink(missing_ok=True)
     rows = [json.loads(line) for line in progress.read_text().splitlines()] if progress.exists() else []
@@ -304,7 +378,8 @@ def main(brokers: int, days: float, vantages: int, planted: int, seed: int, agai
     with ProcessPoolExecutor() as pool:
         seconds = round(days * 86_400)
         for future in as_completed(
-            pool.submit(fold_cluster, cluster_seed, seconds, vantages, planted) for cluster_seed in left
+            pool.submit(fold_cluster, cluster_seed, seconds, vantages, planted, limits)
+            for cluster_seed in left
         ):
             rows.append(future.result())
             with progress.open("a") as file:
