@@ -11,21 +11,9 @@ from fleetgauge_core.runtime.options import (
     json_option,
     listen_option,
     log_option,
+    make_shard_option,
     strict_option,
 )
-from fleetgauge_probes.agent.shard import Shard
-
-
-class _ShardParam(click.ParamType[Shard]):
-    """A click parameter type for a shard, as in ``2/5``."""
-
-    name = "i/n"
-
-    def convert(self, value: str | Shard, param: click.Parameter | None, ctx: click.Context | None) -> Shard:
-        try:
-            return value if isinstance(value, Shard) else Shard.parse(value)
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
 
 
 @click.group(
@@ -47,13 +35,7 @@ class _ShardParam(click.ParamType[Shard]):
     show_default=True,
     help="Size of the spool beyond which the oldest records are dropped.",
 )
-@click.option(
-    "--shard",
-    type=_ShardParam(),
-    default=Shard(),
-    show_default="all of them",
-    help="Probe only part i of n of the clusters, to share them among n agents with a spool each.",
-)
+@make_shard_option("Probe only part i of n of the clusters, to share them among n agents with a spool each.")
 @strict_option
 @listen_option
 @log_option
@@ -77,7 +59,7 @@ def probe(context: click.Context, /, **options: Any) -> None:
 @click.option(
     "--for",
     "role",
-    type=click.Choice(["agent", "watch", "stream", "recover", "mitigate"]),
+    type=click.Choice(["agent", "watch", "stream", "observe", "recover", "mitigate"]),
     default="agent",
     show_default=True,
     help="The process that needs them.",

@@ -21,10 +21,10 @@ from fleetgauge_core.runtime.console import console
 from fleetgauge_core.runtime.health_server import ProcessHealth, serve_health
 from fleetgauge_core.runtime.logs import configure_logging
 from fleetgauge_core.runtime.part_status import PartFault
+from fleetgauge_core.runtime.shard import Shard
 from fleetgauge_core.runtime.shutdown import ShutdownFlag
 from fleetgauge_core.runtime.supervision import supervise_process
 from fleetgauge_probes.agent.run import run_agent
-from fleetgauge_probes.agent.shard import Shard
 from fleetgauge_probes.agent.spool import Spool, SpoolError
 from fleetgauge_probes.connection.acls import list_grants
 
@@ -64,7 +64,7 @@ def probe_fleet(
         clusters = shard.select_clusters(fleet.clusters)
         require_readable_credentials(telemetry.access, {cluster.id: cluster.access for cluster in clusters})
     run_id, health = uuid.uuid4(), ProcessHealth("probe", _HEARTBEAT_TIMEOUT_S)
-    record_spool = Spool(spool or config.parent / shard.folder, spool_max_mb * _MB)
+    record_spool = Spool(spool or config.parent / f"spool{shard.suffix}", spool_max_mb * _MB)
 
     def select_clusters() -> tuple[Cluster, ...]:
         clusters = fleet_file.refresh().clusters

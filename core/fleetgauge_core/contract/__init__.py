@@ -5,6 +5,7 @@ Records are encoded with Avro's single-object encoding; the schemas are the ``*.
 
 from fleetgauge_core.contract.records import (
     BrokerPulse,
+    ClusterChange,
     HealthEvent,
     Leg,
     LegPulse,
@@ -12,6 +13,7 @@ from fleetgauge_core.contract.records import (
     ProbePulse,
 )
 from fleetgauge_core.contract.schemas import (
+    CLUSTER_CHANGE,
     EARLIER_PROBE_PULSES,
     HEALTH_EVENT,
     PROBE_MINUTE,
@@ -25,6 +27,7 @@ from fleetgauge_core.contract.single_object import (
 )
 
 __all__ = [
+    "CLUSTER_CHANGE",
     "EARLIER_PROBE_PULSES",
     "HEADER_BYTES",
     "HEALTH_EVENT",
@@ -33,6 +36,7 @@ __all__ = [
     "PROBE_PULSE",
     "AvroSchema",
     "BrokerPulse",
+    "ClusterChange",
     "HealthEvent",
     "Leg",
     "LegPulse",

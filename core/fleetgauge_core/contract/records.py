@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Any, Self
 
 from fleetgauge_core.contract.schemas import (
+    CLUSTER_CHANGE,
     EARLIER_PROBE_PULSES,
     HEALTH_EVENT,
     PROBE_MINUTE,
@@ -207,3 +208,40 @@ class HealthEvent:
         Raises: RecordDecodeError if the value is not a HealthEvent.
         """
         return cls(**HEALTH_EVENT.decode(value))
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterChange:
+    """A change of a cluster, or one that was reported; cluster_change_v1.avsc documents the fields."""
+
+    event_id: str
+    change_id: str
+    cluster_id: str | None
+    kind: str
+    phase: str
+    at: datetime
+    starts: datetime
+    ends: datetime | None
+    source: str
+    broker_id: int | None = None
+    topic: str | None = None
+    segment: str | None = None
+    segment_value: str | None = None
+    before: str | None = None
+    after: str | None = None
+    evidence: str = "{}"
+    author: str | None = None
+    title: str | None = None
+    link: str | None = None
+
+    def encode(self) -> bytes:
+        """Return this record as a Kafka record value."""
+        return CLUSTER_CHANGE.encode(_field_values(self))
+
+    @classmethod
+    def decode(cls, value: bytes) -> Self:
+        """Return the change in a Kafka record value.
+
+        Raises: RecordDecodeError if the value is not a ClusterChange.
+        """
+        return cls(**CLUSTER_CHANGE.decode(value))

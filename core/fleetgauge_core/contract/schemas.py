@@ -11,3 +11,4 @@ EARLIER_PROBE_PULSES = (
     AvroSchema("probe_pulse_v1.avsc"),
 )
 HEALTH_EVENT = AvroSchema("health_event_v1.avsc")
+CLUSTER_CHANGE = AvroSchema("cluster_change_v1.avsc")

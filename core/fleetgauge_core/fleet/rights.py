@@ -16,6 +16,8 @@ from fleetgauge_core.fleet.telemetry import Telemetry
 
 #: The groups that elect the leaders of actions are named with this prefix and the cluster.
 ACTION_GROUP = "fleetgauge-mitigate"
+#: The group that elects the leader of the observers of a shard is named with this prefix and the shard.
+OBSERVE_GROUP = "fleetgauge-observe"
 _ALL = "*"
 
 
@@ -61,6 +63,23 @@ def list_stream_rights(fleet: Fleet) -> Iterator[RequiredRights]:
             (AclResource(topics.probe_minutes.name), ("CREATE", "READ")),
             (AclResource(topics.probe_pulse.name), ("CREATE", "DESCRIBE")),
             (AclResource(topics.health_events.name), ("CREATE", "READ")),
+        )
+
+
+def list_observe_rights(fleet: Fleet) -> Iterator[RequiredRights]:
+    """Yield what `fleetgauge observe` needs: it describes clusters, and writes what has changed."""
+    for cluster in fleet.clusters:
+        for resource, operations in (
+            (AclResource(_ALL), ("DESCRIBE", "DESCRIBE_CONFIGS")),
+            (AclResource(), ("DESCRIBE", "DESCRIBE_CONFIGS")),
+        ):
+            yield RequiredRights(cluster.id, cluster.access, resource, operations)
+    if fleet.telemetry:
+        topics = fleet.telemetry.topics
+        yield from _telemetry_rights(
+            fleet.telemetry,
+            (AclResource(topics.changes.name), ("CREATE", "READ", "WRITE", "ALTER_CONFIGS")),
+            (AclResource(group=OBSERVE_GROUP, is_prefix=True), ("READ",)),
         )
 
 

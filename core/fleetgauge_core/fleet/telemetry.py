@@ -44,6 +44,10 @@ class Topics(FrozenModel):
         default=Topic(name="fleetgauge.health-events", partitions=1, retention_hours=30 * 24),
         description="State changes of brokers and clusters, published by the watch.",
     )
+    changes: Topic = Field(
+        default=Topic(name="fleetgauge.changes", partitions=1, retention_hours=30 * 24),
+        description="Changes of clusters: seen by observers, or reported by people and other systems.",
+    )
     watch_state: StateTopic = Field(
         default=StateTopic(name="fleetgauge.watch-state"),
         description="Further state that a watch hands over to its successor.",

@@ -26,6 +26,7 @@ from fleetgauge_core.kafka.cluster_queries import (
     RequestRejection,
     TopicInspection,
 )
+from fleetgauge_core.kafka.cluster_reader import ClusterReader
 from fleetgauge_core.kafka.cold_bootstrap import BootstrapMeasurement, measure_cold_bootstrap
 from fleetgauge_core.kafka.connection_failure import ConnectionFailure
 from fleetgauge_core.kafka.consumer_groups import CommittedOffset, ConsumerGroups, GroupHasMembersError
@@ -47,6 +48,7 @@ from fleetgauge_core.kafka.errors import (
     explain_telemetry_errors,
 )
 from fleetgauge_core.kafka.followed_reader import FollowedReader, ReportChange, TopicFollower, follow_topics
+from fleetgauge_core.kafka.held_connections import BrokerAddress, HeldConnections
 from fleetgauge_core.kafka.leader_election import LeaderElection, Leadership, LeadershipStatus
 from fleetgauge_core.kafka.metadata_reader import (
     FOLLOWER_THROTTLED_RATE,
@@ -68,6 +70,7 @@ from fleetgauge_core.kafka.telemetry_topics import (
     build_telemetry_topic_specs,
     ensure_state_topic,
     ensure_telemetry_topics,
+    keep_changes_topic,
     keep_telemetry_topics,
 )
 from fleetgauge_core.kafka.topic_change_reporter import (
@@ -90,11 +93,13 @@ __all__ = [
     "FOLLOWER_THROTTLED_REPLICAS",
     "AdvertisedBroker",
     "BootstrapMeasurement",
+    "BrokerAddress",
     "BrokerRegistry",
     "ClockOffset",
     "ClusterAdmin",
     "ClusterAuthorization",
     "ClusterInspection",
+    "ClusterReader",
     "CommittedOffset",
     "ConnectionFailure",
     "ConnectionMeasurement",
@@ -106,6 +111,7 @@ __all__ = [
     "EndpointResponse",
     "FollowedReader",
     "GroupHasMembersError",
+    "HeldConnections",
     "InspectionTarget",
     "KafkaRequestRejectedError",
     "KafkaSecurityError",
@@ -144,6 +150,7 @@ __all__ = [
     "explain_telemetry_errors",
     "follow_topics",
     "inspect_clusters",
+    "keep_changes_topic",
     "keep_telemetry_topics",
     "log_topic_change",
     "measure_cold_bootstrap",

@@ -136,7 +136,7 @@ async def probe_endpoint(
         async with asyncio.timeout(timeouts.total_s):
             addresses = await resolver.resolve(host)
             resolved_ns = uptime_ns()
-            reader, writer = await _connect(addresses or [host], port, timeouts.step_s)
+            reader, writer = await connect_to_first(addresses or [host], port, timeouts.step_s)
             connected_ns = secured_ns = uptime_ns()
             with _aborting(writer):
                 if tls:
@@ -146,7 +146,7 @@ async def probe_endpoint(
                     secured_ns = uptime_ns()
                 classify = classify_response_error
                 async with asyncio.timeout(timeouts.step_s):
-                    frame = await _exchange(reader, writer)
+                    frame = await exchange_api_versions(reader, writer)
                 answered_ns = uptime_ns()
                 certificate = writer.get_extra_info("peercert")
         if isinstance(frame, ConnectionFailure):
@@ -165,7 +165,7 @@ async def probe_endpoint(
     )
 
 
-async def _connect(
+async def connect_to_first(
     addresses: Sequence[str], port: int, timeout_s: float
 ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """Connect to the first address that accepts in time. Raises: the most telling OSError if none does."""
@@ -179,7 +179,9 @@ async def _connect(
     raise choose_connect_error(errors)
 
 
-async def _exchange(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes | ConnectionFailure:
+async def exchange_api_versions(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+) -> bytes | ConnectionFailure:
     """Send ApiVersions; return the response without its size, or why it is not one of Kafka."""
     writer.write(API_VERSIONS_REQUEST)
     size = parse_response_size(await reader.readexactly(4))

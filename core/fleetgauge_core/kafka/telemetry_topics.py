@@ -25,6 +25,15 @@ def ensure_state_topic(telemetry: Telemetry, topic: StateTopic) -> None:
     TopicKeeper(telemetry.access, lambda brokers: (build_state_topic_spec(topic, brokers),)).ensure()
 
 
+def keep_changes_topic(telemetry: Telemetry) -> TopicKeeper:
+    """Return a keeper of the topic of changes, for those who write it."""
+    topic = telemetry.topics.changes
+    return TopicKeeper(
+        telemetry.access,
+        lambda brokers: (build_log_topic_spec(topic.name, topic.partitions, _retention_ms(topic), brokers),),
+    )
+
+
 def keep_telemetry_topics(telemetry: Telemetry, *state_topics: StateTopic) -> TopicKeeper:
     """Return a keeper of the three record topics, and of state topics."""
     return TopicKeeper(telemetry.access, partial(_build_specs, telemetry, state_topics))

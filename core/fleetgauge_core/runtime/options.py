@@ -11,6 +11,7 @@ import click
 
 from fleetgauge_core.runtime.cli import ListenAddressParam
 from fleetgauge_core.runtime.home_folder import expand_home
+from fleetgauge_core.runtime.shard import Shard
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -60,6 +61,24 @@ def _expand(
         return expand_home(value)
     except ValueError as error:
         kind.fail(str(error), param, ctx)
+
+
+class ShardParam(click.ParamType[Shard]):
+    """A click parameter type for a shard, as in ``2/5``."""
+
+    name = "i/n"
+
+    def convert(self, value: str | Shard, param: click.Parameter | None, ctx: click.Context | None) -> Shard:
+        """Return the shard, or fail with a usage error."""
+        try:
+            return value if isinstance(value, Shard) else Shard.parse(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+def make_shard_option(help: str) -> Callable[[Command], Command]:
+    """Return the option ``--shard`` (``shard: Shard``), by default all clusters."""
+    return click.option("--shard", type=ShardParam(), default=Shard(), show_default="all of them", help=help)
 
 
 def make_config_option(help: str, default: str | None = "fleet.yaml") -> Callable[[Command], Command]:

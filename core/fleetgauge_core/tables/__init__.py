@@ -16,6 +16,7 @@ from fleetgauge_core.tables.action_kinds import (
     ActionOutcome,
 )
 from fleetgauge_core.tables.bronze import PROBE_MINUTES
+from fleetgauge_core.tables.change_kinds import REPORTED_KINDS, ChangeKind, ChangePhase
 from fleetgauge_core.tables.gold import BURN_CAUSES, CLUSTER_WEEKS, EVIDENCE, FLEET_WEEKS, RECOVERY_WEEKS
 from fleetgauge_core.tables.model import Column, ColumnType, Table, TableOwner
 from fleetgauge_core.tables.ops import (
@@ -68,8 +69,11 @@ __all__ = [
     "RECOVERY_FINDINGS",
     "RECOVERY_WEEKS",
     "REMARK_KINDS",
+    "REPORTED_KINDS",
     "ActionKind",
     "ActionOutcome",
+    "ChangeKind",
+    "ChangePhase",
     "Column",
     "ColumnType",
     "Table",

@@ -9,6 +9,7 @@ from fleetgauge_core.fleet.rights import (
     AclResource,
     RequiredRights,
     list_mitigation_rights,
+    list_observe_rights,
     list_recovery_rights,
     list_stream_rights,
     list_watch_rights,
@@ -101,6 +102,7 @@ ROLES: Mapping[str, Callable[[Fleet], Iterator[RequiredRights]]] = {
     "agent": _list_agent_rights,
     "watch": list_watch_rights,
     "stream": list_stream_rights,
+    "observe": list_observe_rights,
     "recover": list_recovery_rights,
     "mitigate": list_mitigation_rights,
 }

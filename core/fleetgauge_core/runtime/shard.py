@@ -1,13 +1,18 @@
-"""Division of a fleet's clusters among several agents."""
+"""Division of a fleet's clusters among several processes of one kind."""
 
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import Protocol, Self, TypeVar
 from zlib import crc32
 
-if TYPE_CHECKING:  # An option's type must not import the fleet's models; see fleetgauge_probes.cli.
-    from fleetgauge_core.fleet import Cluster
+
+class _HasId(Protocol):
+    @property
+    def id(self) -> str: ...
+
+
+HasId = TypeVar("HasId", bound=_HasId)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +34,11 @@ class Shard:
         return cls(int(match[1]), int(match[2]))
 
     @property
-    def folder(self) -> str:
-        """Name of this shard's default spool folder, distinct from those of the other shards."""
-        return "spool" if self.count == 1 else f"spool-{self.number}-of-{self.count}"
+    def suffix(self) -> str:
+        """What tells the names of this shard's resources from the others' names; blank without others."""
+        return "" if self.count == 1 else f"-{self.number}-of-{self.count}"
 
-    def select_clusters(self, clusters: "Iterable[Cluster]") -> "tuple[Cluster, ...]":
+    def select_clusters(self, clusters: Iterable[HasId]) -> tuple[HasId, ...]:
         """Return the clusters that belong to this shard, in their given order."""
         return tuple(
             cluster for cluster in clusters if crc32(cluster.id.encode()) % self.count == self.number - 1

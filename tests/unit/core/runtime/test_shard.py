@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fleetgauge_core.fleet import Cluster
-from fleetgauge_probes.agent.shard import Shard
+from fleetgauge_core.runtime.shard import Shard
 
 IDS = st.lists(st.from_regex(r"[a-z0-9.-]{1,20}", fullmatch=True), unique=True, max_size=50)
 
@@ -29,9 +29,9 @@ def test_shards_have_about_the_same_size() -> None:
     assert all(200 < size < 300 for size in sizes)
 
 
-def test_a_shard_is_parsed_and_has_its_own_spool_folder() -> None:
+def test_a_shard_is_parsed_and_tells_its_names_from_those_of_others() -> None:
     assert Shard.parse("2/5") == Shard(2, 5)
-    assert (Shard.parse("1/1").folder, Shard(2, 5).folder) == ("spool", "spool-2-of-5")
+    assert (Shard.parse("1/1").suffix, Shard(2, 5).suffix) == ("", "-2-of-5")
 
 
 @pytest.mark.parametrize("text", ["", "2", "0/3", "4/3", "a/b", "1/0", "-1/2", "1/2/3"])

@@ -1,0 +1,120 @@
+"""A long-lived kafka-python client that sends each request to a broker of the caller's choice.
+
+An admin client chooses a broker by itself, so that two requests may be answered by brokers of which one lags
+behind the other. For use in one thread: it drives the connections while it waits for responses.
+"""
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from kafka.errors import KafkaError, KafkaTimeoutError
+from kafka.net.compat import KafkaNetClient
+
+from fleetgauge_core.fleet import ClusterAccess
+from fleetgauge_core.kafka.authentication_check import find_authentication_error
+from fleetgauge_core.kafka.broker_registry import select_reachable_bootstrap
+from fleetgauge_core.kafka.cluster_queries import QueryFailure
+from fleetgauge_core.kafka.credentials import build_kafka_python_arguments
+from fleetgauge_core.kafka.errors import (
+    AUTHENTICATION_FAILED,
+    KafkaSecurityError,
+    KafkaUnavailableError,
+)
+from fleetgauge_core.kafka.own_resources import explain_creation_errors, find_error_reason
+
+#: Metadata of a cluster with many thousand partitions takes megabytes.
+_MAX_RESPONSE_BYTES = 100_000_000
+_METADATA_MAX_AGE_MS = 10_000
+_RECONNECT_MAX_MS = 500
+
+
+class DirectedClient:
+    """Requests to the brokers of one cluster.
+
+    The client is created by ``connect``, and anew when secrets change.
+    """
+
+    def __init__(self, access: ClusterAccess, client_id: str, timeout_s: float) -> None:
+        """``timeout_s`` limits each request, or the requests that are sent at once."""
+        self._access = access
+        self._client_id = client_id
+        self._timeout_s = timeout_s
+        self._client: KafkaNetClient | None = None
+        self._file_versions: tuple[object, ...] = ()
+
+    def connect(self) -> None:
+        """Create the client unless there is one with the present secrets, and note closed connections.
+
+        Raises: KafkaUnavailableError if secrets cannot be read or no broker answers; KafkaSecurityError.
+        """
+        file_versions = tuple(self._access.file_versions())
+        if self._client and file_versions == self._file_versions:
+            self._client.poll(timeout_ms=0)
+            return
+        self.close()
+        access = select_reachable_bootstrap(self._access)
+        arguments = build_kafka_python_arguments(access)
+        timeout_ms = int(self._timeout_s * 1000)
+        with explain_creation_errors(access):
+            client = KafkaNetClient(
+                bootstrap_servers=access.bootstrap.split(","),
+                client_id=self._client_id,
+                request_timeout_ms=timeout_ms,
+                socket_connection_setup_timeout_ms=timeout_ms,
+                reconnect_backoff_max_ms=_RECONNECT_MAX_MS,
+                metadata_max_age_ms=_METADATA_MAX_AGE_MS,
+                receive_message_max_bytes=_MAX_RESPONSE_BYTES,
+                **arguments,
+            )
+        try:
+            client.check_version(timeout_ms=2 * timeout_ms)
+        except (KafkaError, OSError) as error:
+            client.close()
+            if authentication_error := find_authentication_error(access):
+                raise KafkaSecurityError(authentication_error, AUTHENTICATION_FAILED) from error
+            raise KafkaUnavailableError(
+                f"{self._access.bootstrap}: {error}", find_error_reason(error)
+            ) from error
+        self._client, self._file_versions = client, file_versions
+
+    @property
+    def broker_ids(self) -> tuple[int, ...]:
+        """The live brokers that the client knows."""
+        if not self._client:
+            return ()
+        return tuple(sorted(int(node.node_id) for node in self._client.cluster.brokers()))
+
+    def request(self, broker_id: int, request: Any) -> Any:
+        """Return the response of a broker, or a QueryFailure."""
+        return self.request_all({broker_id: request})[broker_id]
+
+    def request_all(self, requests: Mapping[int, Any]) -> dict[int, Any]:
+        """Send one request to each broker at once; return each response, or a QueryFailure."""
+        client = self._client
+        if client is None:
+            return dict.fromkeys(requests, QueryFailure("not connected"))
+        pending: dict[int, Any] = {}
+        results: dict[int, Any] = {}
+        for broker_id, request in requests.items():
+            try:
+                pending[broker_id] = client.send(broker_id, request)
+            except KafkaError as error:
+                results[broker_id] = QueryFailure(str(error))
+        deadline_s = time.monotonic() + self._timeout_s
+        for broker_id, future in pending.items():
+            remaining_s = max(0.0, deadline_s - time.monotonic())
+            client.poll(timeout_ms=int(remaining_s * 1000), future=future)
+            results[broker_id] = self._take_result(future)
+        return results
+
+    def _take_result(self, future: Any) -> Any:
+        if not future.is_done or isinstance(getattr(future, "exception", None), KafkaTimeoutError):
+            return QueryFailure(f"no answer within {self._timeout_s:g} s")
+        return future.value if future.succeeded() else QueryFailure(str(future.exception))
+
+    def close(self) -> None:
+        """Close all connections."""
+        if self._client:
+            self._client.close()
+            self._client = None

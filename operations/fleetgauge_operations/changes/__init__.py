@@ -1,0 +1,1 @@
+"""What changes in every cluster: observed, reported by people and other systems, and listed."""

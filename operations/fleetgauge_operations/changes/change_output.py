@@ -1,0 +1,75 @@
+"""Changes as lines and as JSON."""
+
+import json
+from datetime import datetime
+from typing import Any
+
+from fleetgauge_core.contract import ClusterChange
+
+_MAX_VALUE_LENGTH = 120
+
+
+def format_change(record: ClusterChange) -> str:
+    """Return a change as one line: when, where, what, and from which value to which."""
+    times = f"{record.starts:%FT%TZ} to {_format_end(record.ends)}"
+    kind = record.kind if record.phase == "happened" else f"{record.kind} ({record.phase})"
+    return "  ".join((times, format_subject(record), kind, _format_detail(record)))
+
+
+def format_subject(record: ClusterChange) -> str:
+    """Return what the change concerns."""
+    if record.cluster_id is None:
+        is_fleet = record.segment in (None, "fleet")
+        return "fleet" if is_fleet else f"{record.segment}={record.segment_value}"
+    parts = [record.cluster_id]
+    if record.broker_id is not None:
+        parts.append(f"broker {record.broker_id}")
+    if record.topic is not None:
+        parts.append(f"topic {record.topic}")
+    return ", ".join(parts)
+
+
+def _format_end(ends: datetime | None) -> str:
+    return "now" if ends is None else f"{ends:%FT%TZ}"
+
+
+def _format_detail(record: ClusterChange) -> str:
+    if record.title is not None:
+        author = f" ({record.author})" if record.author else ""
+        return f"{record.title}{author}{f' {record.link}' if record.link else ''}"
+    return f"{_shorten(record.before)} -> {_shorten(record.after)}"
+
+
+def _shorten(value: str | None) -> str:
+    if value is None:
+        return "none"
+    text = value.strip("{}").replace('"', "")
+    return text if len(text) <= _MAX_VALUE_LENGTH else f"{text[:_MAX_VALUE_LENGTH]}…"
+
+
+def change_document(record: ClusterChange) -> dict[str, Any]:
+    """Return a change as a JSON value."""
+    return {
+        "change_id": record.change_id,
+        "cluster": record.cluster_id,
+        "broker": record.broker_id,
+        "topic": record.topic,
+        "segment": record.segment,
+        "segment_value": record.segment_value,
+        "kind": record.kind,
+        "phase": record.phase,
+        "at": record.at.isoformat(),
+        "starts": record.starts.isoformat(),
+        "ends": record.ends.isoformat() if record.ends else None,
+        "before": _parse(record.before),
+        "after": _parse(record.after),
+        "evidence": _parse(record.evidence),
+        "source": record.source,
+        "author": record.author,
+        "title": record.title,
+        "link": record.link,
+    }
+
+
+def _parse(text: str | None) -> Any:
+    return None if text is None else json.loads(text)

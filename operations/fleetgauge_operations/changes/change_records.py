@@ -1,0 +1,61 @@
+"""Records of observed changes, as they go to the topic of changes."""
+
+import json
+from datetime import datetime
+from typing import Any
+from uuid import NAMESPACE_URL, uuid5
+
+from fleetgauge_core.contract import ClusterChange
+from fleetgauge_operations.changes.plan.observed_change import ObservedChange
+
+OBSERVER = "observer"
+#: A longer value is cut; a record may have 64 KiB.
+_MAX_JSON_LENGTH = 15_000
+
+
+def build_record(
+    change: ObservedChange, cluster_id: str, kafka_cluster_uuid: str, at: datetime
+) -> ClusterChange:
+    """Return the record of a change that was seen at a time.
+
+    The records of one change have the same ID, whoever writes them.
+    """
+    subject = (
+        kafka_cluster_uuid,
+        cluster_id,
+        change.kind,
+        change.broker_id,
+        change.topic,
+        change.key,
+        change.starts.isoformat(),
+    )
+    change_id = _derive_id(*subject)
+    return ClusterChange(
+        event_id=_derive_id(change_id, change.phase, at.isoformat()),
+        change_id=change_id,
+        cluster_id=cluster_id,
+        broker_id=change.broker_id,
+        topic=change.topic,
+        kind=change.kind.value,
+        phase=change.phase.value,
+        at=at,
+        starts=change.starts,
+        ends=change.ends,
+        before=_encode(change.before),
+        after=_encode(change.after),
+        evidence=_encode(dict(change.evidence)) or "{}",
+        source=OBSERVER,
+    )
+
+
+def _derive_id(*parts: object) -> str:
+    return uuid5(NAMESPACE_URL, json.dumps([str(part) for part in parts])).hex
+
+
+def _encode(value: Any) -> str | None:
+    if value is None:
+        return None
+    text = json.dumps(value, separators=(",", ":"))
+    if len(text) <= _MAX_JSON_LENGTH:
+        return text
+    return json.dumps({"cut": text[: _MAX_JSON_LENGTH // 2]}, separators=(",", ":"))

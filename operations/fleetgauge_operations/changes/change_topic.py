@@ -1,0 +1,73 @@
+"""The topic of changes: written by observers and reports, read by whoever lists changes."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+from fleetgauge_core.contract import ClusterChange, RecordDecodeError
+from fleetgauge_core.fleet import Telemetry
+from fleetgauge_core.kafka import (
+    ClusterAdmin,
+    KafkaUnavailableError,
+    RecordProducer,
+    keep_changes_topic,
+    read_topic_values,
+)
+
+_CLIENT_ID = "fleetgauge-changes"
+_DELIVERY_S = 10
+
+
+def read_change_records(telemetry: Telemetry) -> tuple[ClusterChange, ...]:
+    """Return the records of the topic; none if it does not exist yet. Raises: KafkaUnavailableError."""
+    topic = telemetry.topics.changes.name
+    admin = ClusterAdmin(telemetry.access)
+    admin.start()
+    if admin.describe_topic(topic) is None:
+        return ()
+    return tuple(_decode(read_topic_values(telemetry.access, topic, _CLIENT_ID)))
+
+
+def _decode(values: Iterable[bytes]) -> Iterable[ClusterChange]:
+    for value in values:
+        try:
+            yield ClusterChange.decode(value)
+        except RecordDecodeError:
+            # The stream quarantines it with its reason.
+            continue
+
+
+def publish_change(telemetry: Telemetry, record: ClusterChange) -> None:
+    """Write a record and wait until the telemetry cluster has it.
+
+    Raises: KafkaUnavailableError if it does not within 10 s.
+    """
+    keep_changes_topic(telemetry).ensure()
+    producer = RecordProducer(telemetry.access, _CLIENT_ID, delivery_timeout_s=_DELIVERY_S)
+    producer.start()
+    producer.send(telemetry.topics.changes.name, record.cluster_id or "", record.encode())
+    if producer.stop(_DELIVERY_S) or producer.failed:
+        raise KafkaUnavailableError(
+            f"{telemetry.access.bootstrap}: the change was not stored: check the cluster and the WRITE"
+            " permission"
+        )
+
+
+def select_changes(
+    records: Iterable[ClusterChange], cluster_id: str | None, since: datetime | None
+) -> Sequence[ClusterChange]:
+    """Return the latest record of each change that had not ended before a time, in order of their starts.
+
+    Changes of segments, and of the whole fleet, are among those of every cluster.
+    """
+    latest: dict[str, ClusterChange] = {}
+    for record in records:
+        earlier = latest.get(record.change_id)
+        if earlier is None or record.at >= earlier.at:
+            latest[record.change_id] = record
+    selected = (
+        record
+        for record in latest.values()
+        if (cluster_id is None or record.cluster_id in (None, cluster_id))
+        and (since is None or record.ends is None or record.ends >= since)
+    )
+    return sorted(selected, key=lambda record: (record.starts, record.at, record.change_id))

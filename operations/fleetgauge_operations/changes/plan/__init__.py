@@ -1,0 +1,1 @@
+"""Comparisons of observations of a cluster, without any client."""

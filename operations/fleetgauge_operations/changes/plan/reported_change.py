@@ -1,0 +1,127 @@
+"""Changes that people and other systems report: checked, and as records."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from fleetgauge_core.contract import ClusterChange
+from fleetgauge_core.tables import REPORTED_KINDS, ChangePhase
+
+MAX_TITLE = 300
+MAX_NAME = 249
+MAX_LINK = 2_000
+_MAX_BROKER_ID = 2**31 - 1
+#: A change that is announced for later, or reported afterwards, within these.
+_LATEST, _EARLIEST = timedelta(days=35), timedelta(days=35)
+_LINK = re.compile(r"https?://\S+", re.IGNORECASE)
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+
+
+class ReportedChangeError(ValueError):
+    """A reported change with a field that cannot be accepted; the message is one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReportedChange:
+    """What is reported: exactly one of a cluster (or a broker of it), a segment, or all of the fleet."""
+
+    kind: str
+    title: str
+    starts: datetime
+    ends: datetime
+    cluster_id: str | None = None
+    broker_id: int | None = None
+    segment: str | None = None
+    segment_value: str | None = None
+    author: str | None = None
+    link: str | None = None
+
+
+def build_reported_record(
+    change: ReportedChange,
+    change_id: str,
+    source: str,
+    clusters: Mapping[str, frozenset[tuple[str, str]]],
+    now: datetime,
+) -> ClusterChange:
+    """Return the record of a reported change. ``clusters`` are the segments of each cluster of the fleet.
+
+    Raises: ReportedChangeError with the first field that cannot be accepted, and why.
+    """
+    _check_texts(change)
+    _check_times(change, now)
+    _check_subject(change, clusters)
+    return ClusterChange(
+        event_id=change_id,
+        change_id=change_id,
+        cluster_id=change.cluster_id,
+        broker_id=change.broker_id,
+        segment=change.segment,
+        segment_value=change.segment_value,
+        kind=change.kind,
+        phase=ChangePhase.HAPPENED.value,
+        at=now,
+        starts=change.starts,
+        ends=change.ends,
+        source=source,
+        author=change.author,
+        title=change.title,
+        link=change.link,
+    )
+
+
+def _check_texts(change: ReportedChange) -> None:
+    if change.kind not in REPORTED_KINDS:
+        kinds = ", ".join(REPORTED_KINDS)
+        raise ReportedChangeError(f"kind: {_shorten(change.kind)!r} is none of {kinds}")
+    for name, value, limit in (
+        ("title", change.title, MAX_TITLE),
+        ("author", change.author, MAX_NAME),
+        ("cluster", change.cluster_id, MAX_NAME),
+        ("segment", change.segment, MAX_NAME),
+        ("segment", change.segment_value, MAX_NAME),
+        ("link", change.link, MAX_LINK),
+    ):
+        if value is not None and len(value) > limit:
+            raise ReportedChangeError(f"{name}: longer than {limit} characters")
+        if value is not None and _CONTROL.search(value):
+            raise ReportedChangeError(f"{name}: has a control character, such as a line break")
+    if not change.title.strip():
+        raise ReportedChangeError("title: must not be blank: say in a few words what changes")
+    if change.link is not None and not _LINK.fullmatch(change.link):
+        raise ReportedChangeError("link: must begin with http:// or https:// and have no space")
+
+
+def _check_times(change: ReportedChange, now: datetime) -> None:
+    if change.ends < change.starts:
+        raise ReportedChangeError(f"to: {change.ends:%FT%TZ} is before from, {change.starts:%FT%TZ}")
+    if change.starts > now + _LATEST or change.ends > now + _LATEST:
+        raise ReportedChangeError(f"from, to: more than {_LATEST.days} days in the future")
+    if change.ends < now - _EARLIEST:
+        raise ReportedChangeError(f"to: more than {_EARLIEST.days} days ago, so that its minutes are closed")
+
+
+def _check_subject(change: ReportedChange, clusters: Mapping[str, frozenset[tuple[str, str]]]) -> None:
+    if change.cluster_id is not None and change.segment is not None:
+        raise ReportedChangeError("cluster, segment: give one of them")
+    if change.cluster_id is not None and change.cluster_id not in clusters:
+        raise ReportedChangeError(f"cluster: the fleet has no cluster {_shorten(change.cluster_id)!r}")
+    if change.broker_id is not None and change.cluster_id is None:
+        raise ReportedChangeError("broker: needs the cluster that it belongs to")
+    if change.broker_id is not None and not 0 <= change.broker_id <= _MAX_BROKER_ID:
+        raise ReportedChangeError(f"broker: must be from 0 to {_MAX_BROKER_ID}")
+    if change.segment is not None and not any(
+        (change.segment, change.segment_value) in segments for segments in clusters.values()
+    ):
+        raise ReportedChangeError(
+            f"segment: no cluster is in {_shorten(f'{change.segment}={change.segment_value}')}"
+        )
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= 60 else f"{text[:60]}…"
+
+
+#: The segment of a change that concerns every cluster.
+WHOLE_FLEET = ("fleet", "")
