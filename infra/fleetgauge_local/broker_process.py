@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 
+from fleetgauge_local.errors import RequestError
 from fleetgauge_local.fleet_folder import BrokerPlan, RunningBroker
 from fleetgauge_local.layout import HOST
 from fleetgauge_local.proxy import Proxy
@@ -70,6 +71,16 @@ class BrokerProcess:
         """Kill the process (SIGKILL) and return when the proxy refuses clients."""
         await self._child.kill()
         await self.wait_until_ended()
+
+    async def restart(self, grace_s: float) -> None:
+        """Let the process end in an orderly way, and start it again. Raises: RequestError if it is not up."""
+        if self.state != "up":
+            raise RequestError(
+                f"{self.placement.name} is {self.state}: only a broker that is up can be restarted"
+            )
+        await self._child.terminate(grace_s)
+        await self.wait_until_ended()
+        await self.start()
 
     async def heal(self) -> None:
         """Undo every fault: reset the proxy, restart a dead or spare broker, resume a hung one."""

@@ -71,6 +71,21 @@ def status(**options: Any) -> None:
     show_status(**options)
 
 
+@fleet.command(epilog="Example: fleetgauge fleet restart orders 2")
+@click.argument("cluster")
+@click.argument("broker", type=int)
+@_directory
+@_json
+def restart(**options: Any) -> None:
+    """Restart a broker in an orderly way: it hands over its leaderships, ends and starts with its data.
+
+    Returns when the new process has been started; the broker serves some seconds later.
+    """
+    from fleetgauge_local.commands import restart_broker
+
+    restart_broker(**options)
+
+
 @fleet.group(epilog="Example: fleetgauge fleet fault slow orders 2 --ms 50")
 def fault() -> None:
     """Inject a fault into a broker or mirror, or heal it."""

@@ -68,6 +68,16 @@ def show_status(directory: Path, as_json: bool) -> None:
             print_table(console, _mirror_table(fleet_status))
 
 
+def restart_broker(cluster: str, broker: int, directory: Path, as_json: bool) -> None:
+    """Restart a broker in an orderly way. Raises: LocalFleetError."""
+    with console.status("restarting"):
+        restart = LocalFleet(directory).restart(cluster, broker)
+    if as_json:
+        print_json(asdict(restart))
+    else:
+        click.echo(f"{restart.started_at} restarted: broker {restart.broker} of {restart.cluster}")
+
+
 def fault_broker_or_mirror(
     kind: FaultKind,
     cluster: str | None,

@@ -21,6 +21,7 @@ from fleetgauge_local.provisioning import write_fleet_plan
 from fleetgauge_local.runner_client import call_runner
 from fleetgauge_local.runner_protocol import (
     BrokerFault,
+    BrokerRestart,
     ClusterStatus,
     FaultKind,
     FleetStatus,
@@ -34,6 +35,7 @@ READY_S = 120
 _POLL_S = 0.1
 _GRACE_S = 3
 _DOWN_S = 60
+_RESTART_S = 45
 
 
 def _ignore_progress(_: str) -> None:
@@ -201,6 +203,19 @@ class LocalFleet:
                 f"{self._folder.root}: the runner did not confirm the fault: see runner.log in this folder"
             )
         return fault
+
+    def restart(self, cluster: str, broker: int) -> BrokerRestart:
+        """Let a broker end in an orderly way, and start it again with its data; it serves some seconds later.
+
+        Raises: NoFleetError when no fleet runs; RequestError when the broker is not up.
+        """
+        request = RunnerRequest("restart", cluster=cluster, broker=broker)
+        restart = call_runner(self._folder, request, _RESTART_S).restart
+        if restart is None:
+            raise LocalFleetError(
+                f"{self._folder.root}: the runner did not confirm the restart: see runner.log in this folder"
+            )
+        return restart
 
     def fault_mirror(self, kind: FaultKind, mirror: str, *, for_s: float | None = None) -> MirrorFault:
         """Hang, kill or heal the mirror into this cluster. ``for_s`` (duration in seconds) applies to hang.

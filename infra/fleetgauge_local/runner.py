@@ -32,6 +32,7 @@ from fleetgauge_local.mirror_supervisor import MirrorSupervisor
 from fleetgauge_local.processes import identify, terminate_all
 from fleetgauge_local.runner_protocol import (
     BrokerFault,
+    BrokerRestart,
     ClusterState,
     ClusterStatus,
     FleetStatus,
@@ -43,6 +44,8 @@ from fleetgauge_local.runner_protocol import (
 _log = logging.getLogger(__name__)
 
 _GRACE_S = 3
+#: A broker that ends in an orderly way first hands over its leaderships.
+_RESTART_GRACE_S = 20
 #: How long the processes may take to end, in which those that do not are killed.
 _SHUTDOWN_DEADLINE_S = 45.0
 _POLL_S = 0.1
@@ -175,6 +178,8 @@ class Runner:
                 return RunnerResponse(mirror_fault=await self._apply_mirror_fault(request))
             if request.do == "fault":
                 return RunnerResponse(fault=await self._apply_broker_fault(request))
+            if request.do == "restart":
+                return RunnerResponse(restart=await self._restart(request))
             return RunnerResponse(ended=await self._down())
         except RequestError as error:
             return RunnerResponse(error=str(error))
@@ -218,6 +223,13 @@ class Runner:
             case None:
                 raise RequestError("a fault request needs a kind")
         return BrokerFault(request.cluster, request.broker, request.kind, _now())
+
+    async def _restart(self, request: RunnerRequest) -> BrokerRestart:
+        broker = self._find_broker(request.cluster, request.broker)
+        self._refuse_while_ending()
+        ended_at = _now()
+        await broker.restart(_RESTART_GRACE_S)
+        return BrokerRestart(request.cluster, request.broker, ended_at, _now())
 
     async def _apply_mirror_fault(self, request: RunnerRequest) -> MirrorFault:
         self._refuse_while_ending()

@@ -17,10 +17,11 @@ MirrorState = Literal[RunState, "waiting"]
 class RunnerRequest:
     """A request to the runner.
 
-    ``do`` is ``status``, ``down`` or ``fault``. A fault has a kind, and a cluster and broker or a mirror.
+    ``do`` is ``status``, ``down``, ``restart`` or ``fault``. A restart has a cluster and a broker; a fault
+    has a kind, and a cluster and broker or a mirror.
     """
 
-    do: Literal["status", "down", "fault"]
+    do: Literal["status", "down", "fault", "restart"]
     kind: FaultKind | None = None
     cluster: str = ""
     broker: int = 0
@@ -38,6 +39,16 @@ class BrokerFault:
     broker: int
     kind: FaultKind
     at: str
+
+
+@dataclass(frozen=True)
+class BrokerRestart:
+    """A broker that was restarted: when it was told to end, and when its new process was started."""
+
+    cluster: str
+    broker: int
+    ended_at: str
+    started_at: str
 
 
 @dataclass(frozen=True)
@@ -106,5 +117,6 @@ class RunnerResponse:
     status: FleetStatus | None = None
     fault: BrokerFault | None = None
     mirror_fault: MirrorFault | None = None
+    restart: BrokerRestart | None = None
     ended: int | None = None
     error: str | None = None

@@ -90,10 +90,23 @@ class SupervisedProcess:
         self._signal(signal.SIGKILL)
         await self.wait_until_ended()
 
+    async def terminate(self, grace_s: float) -> None:
+        """Let the process end in an orderly way (SIGTERM), kill it after ``grace_s``; return when it has
+        ended.
+
+        Raises: RequestError when no process runs.
+        """
+        self._signal(signal.SIGTERM)
+        try:
+            async with asyncio.timeout(grace_s):
+                await self.wait_until_ended()
+        except TimeoutError:
+            await self.kill()
+
     async def wait_until_ended(self) -> None:
         """Return when the process has ended; at once if it was never started."""
         if self._watch is not None:
-            await self._watch
+            await asyncio.shield(self._watch)
 
     @property
     def pid(self) -> int | None:

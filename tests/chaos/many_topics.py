@@ -24,7 +24,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-import pytest
 import yaml
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -34,11 +33,11 @@ from fleetgauge_core.fleet import ClusterAccess, Fleet, load_fleet
 from fleetgauge_core.kafka import ensure_telemetry_topics, read_cluster_metadata, reassign_topic
 from fleetgauge_core.metadata import ClusterMetadata
 from fleetgauge_core.tables import ACTIONS, CORRECTIONS
-from fleetgauge_local import provisioning
 from fleetgauge_local.fleet import LocalFleet
 from fleetgauge_local.layout import TELEMETRY, ClusterSpec
 from tests.browser.lake import put
 from tests.chaos._streaming import FLEETGAUGE, Command, log_progress
+from tests.log_directories import lose_directory, two_log_directories
 from tests.receiver import Post, Receiver
 from tests.topic_values import read_values
 from tests.waiting import let_pass, wait_until
@@ -188,29 +187,6 @@ def has_committed(group: Consumer, offset: TopicPartition) -> bool:
 
 
 @contextmanager
-def two_log_directories() -> Iterator[None]:
-    """Give the brokers of fleets created within the block a second log directory."""
-    original = provisioning.build_server_properties
-
-    def with_second(layout: Any, cluster: Any, placement: Any, data: Path) -> dict[str, str]:
-        second = data.with_name("second")
-        second.mkdir()
-        meta = {
-            "version": "1",
-            "cluster.id": layout.kafka_uuids[cluster.id],
-            "node.id": str(placement.broker),
-            "directory.id": provisioning.generate_kafka_uuid(),
-        }
-        (second / "meta.properties").write_text(provisioning.render(meta))
-        settings = {"log.dirs": f"{data},{second}", "log.flush.offset.checkpoint.interval.ms": "5000"}
-        return original(layout, cluster, placement, data) | settings
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(provisioning, "build_server_properties", with_second)
-        yield
-
-
-@contextmanager
 def running_scene(folder: Path) -> Iterator[BigCluster]:
     with ExitStack() as stack:
         stack.enter_context(two_log_directories())
@@ -334,8 +310,7 @@ def lose_a_log_directory(scene: BigCluster) -> None:
     second = Path(scene.local.status().directory) / "brokers" / f"{CLUSTER}-3" / "second"
     before = scene.describe()
     lost_s = time.monotonic()
-    second.rename(second.with_name("lost"))
-    second.write_text("no directory")
+    lose_directory(second)
     wait_until(
         lambda: len(find_without_leader(scene.describe())) > 0, DEADLINE_S, "partitions without a leader"
     )

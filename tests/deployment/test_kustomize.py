@@ -117,7 +117,7 @@ def test_a_spark_operator_runs_the_stream_instead_of_the_deployment(operator: st
     overlay = KUBERNETES / f"overlays/spark-operator-{operator}"
     resources = render(resources=(overlay,), components=(), scratch=tmp_path)
     deployments = {resource["metadata"]["name"] for resource in select_kind(resources, "Deployment")}
-    assert deployments == {"fleetgauge-agent", "fleetgauge-watch", "fleetgauge-dash"}
+    assert deployments == {"fleetgauge-agent", "fleetgauge-watch", "fleetgauge-observe", "fleetgauge-dash"}
     assert len(select_kind(resources, "SparkApplication")) == 1
     accounts = select_kind(resources, "ServiceAccount")
     trusted = [account["metadata"]["name"] for account in accounts if account["automountServiceAccountToken"]]

@@ -51,6 +51,7 @@ from tests.kafka.strict import (
     print_rights,
     revoke,
 )
+from tests.observed import now, observing
 from tests.probe_minutes import CLIENT as CLIENT_MINUTE
 from tests.topic_values import read_values
 from tests.unit.core.detection.pulses import broker, hung, pulse
@@ -174,6 +175,47 @@ def wait_until_denied(watch: Watch, caplog: pytest.LogCaptureFixture, right: Acl
         return bool(denied(caplog))
 
     wait_until(has_said_so, DEADLINE_S, f"a line about {right}", every_s=1)
+
+
+def create_super_admin(strict: LocalFleet) -> ClusterAdmin:
+    access = load_fleet(strict.fleet_file).cluster("strict").access
+    admin = ClusterAdmin(replace(access, bootstrap=find_broker_listener(strict, "strict")))
+    admin.start()
+    return admin
+
+
+def test_an_observer_with_the_printed_permissions_reads_all_parts(strict: LocalFleet, tmp_path: Path) -> None:
+    grant_only(strict, "observe", CLUSTERS)
+    admin = create_super_admin(strict)
+    with observing(strict, tmp_path, "strict") as observed:
+        began = now()
+        admin.create_topic(TopicSpec("seen", {"retention.ms": "60000"}, 1, 1))
+        observed.expect(began, kind="topic_created", topic="seen")
+        assert "cannot be read" not in observed.log.read_text()
+
+
+@pytest.mark.thorough
+def test_an_observer_says_once_what_it_may_not_read_and_takes_nothing_for_changed(
+    strict: LocalFleet, tmp_path: Path
+) -> None:
+    rights = grant_only(strict, "observe", CLUSTERS)
+    admin = create_super_admin(strict)
+    admin.create_topic(TopicSpec("hidden", {"retention.ms": "60000"}, 1, 1))
+    with observing(strict, tmp_path, "strict") as observed:
+        for cluster, right in rights:
+            if cluster != "strict":
+                continue
+            began, logged = now(), len(observed.log.read_text())
+            revoke(strict, cluster, right)
+            observed.wait_for_look(3)
+            lines = observed.log.read_text()[logged:].splitlines()
+            grant(strict, cluster, right)
+            observed.wait_for_look(2)
+            # A topic without DESCRIBE is hidden, and so no part that cannot be read.
+            is_told = right.topic is None or right.operation is not AclOperation.DESCRIBE
+            assert (len(lines) > 0) == is_told, (right, lines)
+            assert len(lines) == len(set(lines)), (right, lines)
+            assert observed.since(began) == [], right
 
 
 def test_a_mitigation_with_the_printed_permissions_observes_leads_and_changes(strict: LocalFleet) -> None:

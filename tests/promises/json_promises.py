@@ -2,24 +2,28 @@
 
 Keys are collected from
 - the types that become JSON: compare, doctor, explain, fleet, report, validate --connect;
-- the function that builds the output, called with specimens: backtest, mitigate, recover, replay run;
+- the function that builds the output, called with specimens: backtest, changes, mitigate, recover,
+  replay run;
 - the names of counts: backfill, quarantine replay, run, stream;
 - the dict literals in a command's source: all other commands, and additions to the above.
 Commands that need only a lake or a file are also run, by ``run_promises``.
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
 import click
 
+from fleetgauge_core.contract import ClusterChange
 from fleetgauge_core.slo.comparison import MedianDifference
 from fleetgauge_dashboards.views.explanation import Explanation
 from fleetgauge_dashboards.views.review import Review
 from fleetgauge_dashboards.views.samples import MinuteSamples
 from fleetgauge_local.doctor.checks import DoctorCheck
-from fleetgauge_local.runner_protocol import BrokerFault, FleetStatus, MirrorFault
+from fleetgauge_local.runner_protocol import BrokerFault, BrokerRestart, FleetStatus, MirrorFault
+from fleetgauge_operations.changes.change_output import change_document
 from fleetgauge_operations.mitigation.commands import _case_document as case_document
 from fleetgauge_operations.mitigation.commands import _ProposedAction as ProposedAction
 from fleetgauge_operations.notify.marked_test import NotifierAnswer
@@ -100,6 +104,15 @@ def _collect_list_of(paths: Callable[[], Paths]) -> Callable[[], Paths]:
     return lambda: in_list(paths())
 
 
+def _collect_change() -> Paths:
+    at = datetime(2026, 3, 2, tzinfo=UTC)
+    records = (
+        ClusterChange("event", "change", "orders", "topic_created", "happened", at, at, ends, "observer")
+        for ends in (None, at)
+    )
+    return NONE.union(*(paths_of_value(change_document(record)) for record in records))
+
+
 _plans = _collect_list_of(partial(_call_with_specimens, plan_document))
 _broker_fault = partial(paths_of_type, BrokerFault)
 _status = partial(paths_of_type, FleetStatus)
@@ -108,6 +121,8 @@ _case = partial(_call_with_specimens, case_document)
 _BUILT: Mapping[str, Callable[[], Paths]] = {
     "backfill": _collect_counts,
     "backtest": _collect_list_of(partial(_call_with_specimens, backtest_document)),
+    "change add": _collect_change,
+    "changes": _collect_list_of(_collect_change),
     "compare": partial(paths_of_type, MedianDifference),
     "doctor": _collect_list_of(partial(paths_of_type, DoctorCheck)),
     "explain": _collect_explanation,
@@ -116,6 +131,7 @@ _BUILT: Mapping[str, Callable[[], Paths]] = {
     "fleet fault heal": partial(paths_of_type, BrokerFault | MirrorFault),
     "fleet fault kill": partial(paths_of_type, BrokerFault | MirrorFault),
     "fleet fault slow": _broker_fault,
+    "fleet restart": partial(paths_of_type, BrokerRestart),
     "fleet status": _status,
     "fleet up": _status,
     "mitigate apply": lambda: _collect_proposed_action() | _case(),

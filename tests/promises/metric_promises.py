@@ -12,6 +12,7 @@ from fleetgauge_core.runtime.health_server import ProcessHealth
 from fleetgauge_dashboards.metrics import DashMetrics
 from fleetgauge_dashboards.reader import LakeReader
 from fleetgauge_dashboards.single_flight import SingleFlight
+from fleetgauge_operations.changes.observer_metrics import ObserverMetrics
 from fleetgauge_operations.recovery.metrics import RecoveryMetrics
 from fleetgauge_operations.watch.metrics import WatchMetrics
 from fleetgauge_pipelines.jobs.metrics import StreamMetrics
@@ -33,7 +34,8 @@ def collect() -> Iterator[str]:
 def _registries() -> dict[str, CollectorRegistry]:
     """Return the registry of each process that serves metrics with ``--listen``."""
     processes = {
-        name: ProcessHealth(name, 60) for name in ("probe", "stream", "watch", "mitigate", "recover")
+        name: ProcessHealth(name, 60)
+        for name in ("probe", "stream", "watch", "observe", "mitigate", "recover")
     }
     # Created when it is first used, which every process does but the dashboard.
     assert all(process.parts for process in processes.values())
@@ -41,6 +43,7 @@ def _registries() -> dict[str, CollectorRegistry]:
     AgentMetrics(registries["probe"], spool_max_bytes=1_000)
     StreamMetrics(registries["stream"])
     WatchMetrics(registries["watch"])
+    ObserverMetrics(registries["observe"])
     RecoveryMetrics(registries["recover"])
     for process in ("probe", "stream", "watch", "recover"):
         TopicChangeReporter(registries[process])

@@ -9,6 +9,7 @@ from typing import Any
 from click.testing import CliRunner
 
 from fleetgauge_core.contract import (
+    CLUSTER_CHANGE,
     EARLIER_PROBE_PULSES,
     HEALTH_EVENT,
     PROBE_MINUTE,
@@ -24,7 +25,7 @@ _FLEET = {"telemetry": {"bootstrap": "t:9092"}, "clusters": [{"id": "orders", "b
 def collect() -> Iterator[str]:
     for use, topic in Topics():
         yield from (f"{use}: {name} {value}" for name, value in topic.model_dump(mode="json").items())
-    for schema in (PROBE_MINUTE, PROBE_PULSE, *EARLIER_PROBE_PULSES, HEALTH_EVENT):
+    for schema in (PROBE_MINUTE, PROBE_PULSE, *EARLIER_PROBE_PULSES, HEALTH_EVENT, CLUSTER_CHANGE):
         yield from _describe_schema(schema)
     yield from (f"granted: {line}" for line in _list_acls())
 

@@ -13,7 +13,14 @@ from fleetgauge_core.kafka.connection_failure import ConnectionFailure
 from fleetgauge_core.slo.burn import BurnAlertState as BurnState
 from fleetgauge_core.slo.causes import PRECEDENCE
 from fleetgauge_core.slo.levels import DEFINITION
-from fleetgauge_core.tables import MITIGATION_KINDS, REMARK_KINDS, ActionOutcome, ColumnType
+from fleetgauge_core.tables import (
+    MITIGATION_KINDS,
+    REMARK_KINDS,
+    ActionOutcome,
+    ChangeKind,
+    ChangePhase,
+    ColumnType,
+)
 from fleetgauge_dashboards.identity import Role
 from fleetgauge_dashboards.links import Window
 from fleetgauge_dashboards.views.alert_remarks import AlertJudgement
@@ -62,6 +69,8 @@ _WORDS: Mapping[str, Iterable[str]] = {
     "recovery: rule": MappingRule,
     "recovery: why of a constraint": ConstraintBasis,
     "recovery: origin of a checkpoint": CheckpointOrigin,
+    "change: kind": ChangeKind,
+    "change: phase": ChangePhase,
     "promotion: precondition": PreconditionName,
     "promotion: outcome": PromotionOutcome,
     "replay: verdict": ReplayVerdict,

@@ -11,6 +11,7 @@ asked of all of them at once.
 """
 
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -56,8 +57,17 @@ class ClusterReader:
     def read(self, with_sizes: bool = False) -> ClusterObservation:
         """Read all parts; with the size of every broker's replicas if ``with_sizes``.
 
+        A broker that ceases to answer meanwhile is replaced by another one, once.
+
         Raises: KafkaUnavailableError if no broker answers, or none is as current as the last observation.
         """
+        try:
+            return self._read(with_sizes)
+        except KafkaUnavailableError:
+            self._broker_id = -1
+            return self._read(with_sizes)
+
+    def _read(self, with_sizes: bool) -> ClusterObservation:
         versions, described = self._ask_current_broker()
         failures: dict[str, str] = {}
         brokers = _keep(failures, "brokers", described, parts.parse_brokers)
@@ -67,6 +77,7 @@ class ClusterReader:
         return ClusterObservation(
             at=self._clock(),
             kafka_cluster_uuid=described.cluster_id,
+            asked_broker=self._broker_id,
             metadata_offset=self._metadata_offset,
             brokers=brokers,
             lists_fenced=parts.lists_fenced_brokers(described),
@@ -102,8 +113,11 @@ class ClusterReader:
     def _ask_current_broker(self) -> tuple[Any, Any]:
         """Choose a broker; return its answers to ApiVersions and DescribeCluster."""
         self._client.connect()
-        versions = self._client.request(self._broker_id, parts.request_versions())
-        if isinstance(versions, QueryFailure) or self._is_behind(versions):
+        versions = None
+        if self._broker_id in self._client.broker_ids:
+            with suppress(KafkaUnavailableError):
+                versions = self._ask(parts.request_versions())
+        if versions is None or self._is_behind(versions):
             versions = self._choose_broker()
         described = self._ask(parts.request_brokers())
         if isinstance(described, QueryFailure):

@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from kafka.errors import KafkaError, KafkaTimeoutError
+from kafka.errors import IncompatibleBrokerVersion, KafkaConnectionError, KafkaError, KafkaTimeoutError
 from kafka.net.compat import KafkaNetClient
 
 from fleetgauge_core.fleet import ClusterAccess
@@ -86,8 +86,28 @@ class DirectedClient:
         return tuple(sorted(int(node.node_id) for node in self._client.cluster.brokers()))
 
     def request(self, broker_id: int, request: Any) -> Any:
-        """Return the response of a broker, or a QueryFailure."""
-        return self.request_all({broker_id: request})[broker_id]
+        """Return the response of a broker, or a QueryFailure if its version does not know the request.
+
+        Raises: KafkaUnavailableError if the broker does not answer.
+        """
+        try:
+            return self._request(broker_id, request)
+        except IncompatibleBrokerVersion as error:
+            return QueryFailure(str(error))
+        except KafkaError as error:
+            raise KafkaUnavailableError(f"broker {broker_id}: {error or type(error).__name__}") from error
+
+    def _request(self, broker_id: int, request: Any) -> Any:
+        """Return the response. Raises: KafkaError."""
+        if self._client is None:
+            raise KafkaConnectionError("not connected")
+        future = self._client.send(broker_id, request)
+        self._client.poll(timeout_ms=int(self._timeout_s * 1000), future=future)
+        if not future.is_done:
+            raise KafkaTimeoutError(f"no answer within {self._timeout_s:g} s")
+        if not future.succeeded():
+            raise future.exception
+        return future.value
 
     def request_all(self, requests: Mapping[int, Any]) -> dict[int, Any]:
         """Send one request to each broker at once; return each response, or a QueryFailure."""

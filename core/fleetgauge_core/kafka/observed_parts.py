@@ -4,8 +4,10 @@ Every parser returns a QueryFailure for a response with an error.
 """
 
 import sys
+from base64 import urlsafe_b64encode
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
+from uuid import UUID
 
 from kafka.errors import for_code
 from kafka.protocol.admin import (
@@ -43,7 +45,6 @@ _TOPIC, _BROKER = 2, 4
 #: ConfigSource of DescribeConfigs: of the topic, of one broker, of all brokers, of the broker's file.
 _TOPIC_SOURCE, _BROKER_SOURCE, _ALL_BROKERS_SOURCE, _FILE_SOURCE = 1, 2, 3, 4
 _METADATA_TOPIC = "__cluster_metadata"
-_NO_DIRECTORY = "00000000-0000-0000-0000-000000000000"
 _REQUEST_TIMEOUT_MS = 4000
 _ANY = 1
 
@@ -166,7 +167,7 @@ def parse_topics(response: Any) -> dict[str, ObservedTopic]:
     """Return the topics without an error."""
     return {
         sys.intern(topic.name): ObservedTopic(
-            str(topic.topic_id),
+            _format_uuid(topic.topic_id),
             {partition.partition_index: _parse_partition(partition) for partition in topic.partitions},
         )
         for topic in response.topics
@@ -215,9 +216,9 @@ def parse_quorum(response: Any) -> ObservedQuorum | QueryFailure:
         leader_epoch=int(partition.leader_epoch),
         voters=frozenset(int(voter.replica_id) for voter in partition.current_voters),
         directory_ids={
-            int(node.replica_id): str(node.replica_directory_id)
+            int(node.replica_id): _format_uuid(node.replica_directory_id)
             for node in nodes
-            if getattr(node, "replica_directory_id", None) and str(node.replica_directory_id) != _NO_DIRECTORY
+            if getattr(node, "replica_directory_id", None) and node.replica_directory_id.int
         },
     )
 
@@ -310,6 +311,11 @@ def group_moves_by_destination(
         for broker_id in move.adding:
             by_broker.setdefault(broker_id, []).append(partition)
     return by_broker
+
+
+def _format_uuid(uuid: UUID) -> str:
+    """Return an ID as Kafka's tools and other clients write it."""
+    return urlsafe_b64encode(uuid.bytes).decode().rstrip("=")
 
 
 def _failure(code: int) -> QueryFailure:

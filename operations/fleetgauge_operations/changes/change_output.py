@@ -37,14 +37,19 @@ def _format_detail(record: ClusterChange) -> str:
     if record.title is not None:
         author = f" ({record.author})" if record.author else ""
         return f"{record.title}{author}{f' {record.link}' if record.link else ''}"
-    return f"{_shorten(record.before)} -> {_shorten(record.after)}"
+    return f"{_format_value(record.before)} -> {_format_value(record.after)}"
 
 
-def _shorten(value: str | None) -> str:
-    if value is None:
+def _format_value(text: str | None) -> str:
+    value = _parse(text)
+    if not isinstance(value, dict):
         return "none"
-    text = value.strip("{}").replace('"', "")
-    return text if len(text) <= _MAX_VALUE_LENGTH else f"{text[:_MAX_VALUE_LENGTH]}…"
+    formatted = ", ".join(f"{name}={_format_member(member)}" for name, member in value.items())
+    return formatted if len(formatted) <= _MAX_VALUE_LENGTH else f"{formatted[:_MAX_VALUE_LENGTH]}…"
+
+
+def _format_member(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value).replace('"', "")
 
 
 def change_document(record: ClusterChange) -> dict[str, Any]:

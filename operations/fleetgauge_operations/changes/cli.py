@@ -14,6 +14,7 @@ from fleetgauge_core.runtime.options import (
     make_shard_option,
     strict_option,
 )
+from fleetgauge_core.tables import REPORTED_KINDS, ChangeKind
 
 
 @click.command(cls=Command, epilog="Example: fleetgauge observe --config fleet.yaml --shard 2/5")
@@ -48,7 +49,14 @@ Example:
     type=TimestampParam(),
     help="Only changes that had not ended by then.  [default: a day ago]",
 )
-@click.option("--kind", "kinds", multiple=True, help="Only this kind of change; may be given several times.")
+@click.option(
+    "--kind",
+    "kinds",
+    type=click.Choice([kind.value for kind in ChangeKind]),
+    metavar="KIND",
+    multiple=True,
+    help="Only this kind of change, for instance broker_restarted; may be given several times.",
+)
 @config_option
 @json_option()
 def changes(**options: Any) -> None:
@@ -73,7 +81,13 @@ Example:
   fleetgauge change add --segment region=eu-west-1 --kind deploy --title 'gateway 7.1' \\
     --link https://ci.example/7.1"""
 )
-@click.option("--kind", default="other", show_default=True, help="deploy, ticket, host_maintenance or other.")
+@click.option(
+    "--kind",
+    type=click.Choice([kind.value for kind in REPORTED_KINDS]),
+    default=ChangeKind.OTHER.value,
+    show_default=True,
+    help="What kind of change it is.",
+)
 @click.option("--title", required=True, help="What changes, in a few words.")
 @click.option("--cluster", "cluster_id", help="ID of the cluster.")
 @click.option("--broker", "broker_id", type=int, help="Only this broker of the cluster.")

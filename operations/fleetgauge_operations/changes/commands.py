@@ -138,8 +138,8 @@ def add_change(
     telemetry = require_telemetry(fleet, config)
     if (cluster_id is not None) + (segment is not None) + whole_fleet != 1:
         raise InputError("give one of --cluster (with or without --broker), --segment and --fleet")
-    now = datetime.now(UTC)
-    begin = starts or now
+    now = _round_to_ms(datetime.now(UTC))
+    begin = _round_to_ms(starts) if starts else now
     name, value = WHOLE_FLEET if whole_fleet else _split_segment(segment)
     try:
         record = build_reported_record(
@@ -147,7 +147,7 @@ def add_change(
                 kind=kind,
                 title=title,
                 starts=begin,
-                ends=ends or begin,
+                ends=_round_to_ms(ends) if ends else begin,
                 cluster_id=cluster_id,
                 broker_id=broker_id,
                 segment=name,
@@ -167,6 +167,11 @@ def add_change(
     console.print(f"change {record.change_id} is recorded", markup=False)
     if as_json:
         print_json(change_document(record))
+
+
+def _round_to_ms(at: datetime) -> datetime:
+    """Return the time as a record holds it."""
+    return at.replace(microsecond=at.microsecond // 1000 * 1000)
 
 
 def _split_segment(segment: str | None) -> tuple[str | None, str | None]:

@@ -12,7 +12,7 @@ from fleetgauge_operations.changes.plan.cluster_changes import (
     compare_quorum,
     compare_quotas,
 )
-from fleetgauge_operations.changes.plan.known_parts import KnownParts, learn
+from fleetgauge_operations.changes.plan.known_parts import KnownParts, forget_asked_broker, learn
 from fleetgauge_operations.changes.plan.leadership_moves import LeadershipWindow, follow_leaderships
 from fleetgauge_operations.changes.plan.observed_change import ObservedChange, limit_changes
 from fleetgauge_operations.changes.plan.reassignments import Reassignment, follow_reassignment
@@ -49,7 +49,8 @@ def compare(
     """
     if observation.kafka_cluster_uuid != history.kafka_cluster_uuid:
         history = ObservedHistory(observation.kafka_cluster_uuid, connections=history.connections)
-    before, after = history.parts, learn(history.parts, observation)
+    before = forget_asked_broker(history.parts, events)
+    after = learn(before, observation)
     connections, restarts = follow_connections(history.connections, events, before, after)
     absences, absent = follow_absences(history.absences, after)
     leaderships, moves = follow_leaderships(history.leaderships, before, after)

@@ -1,12 +1,14 @@
 """What is known of a cluster: each part as it was read last, which may be longer ago than the last look."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Generic, TypeVar
 
 from fleetgauge_core.metadata import (
     ClusterObservation,
+    ConnectionEvent,
+    ConnectionEventKind,
     ObservedBroker,
     ObservedLogDir,
     ObservedPartition,
@@ -33,10 +35,12 @@ class Reading(Generic[T]):
 class KnownParts:
     """The last reading of each part; None, or no entry, of what was never read.
 
-    ``looked_at`` is when all parts were last to be read.
+    ``looked_at`` is when all parts were last to be read, and ``asked_broker`` who was asked; None once that
+    broker's connection has ended since.
     """
 
     looked_at: datetime | None = None
+    asked_broker: int | None = None
     brokers: Reading[Mapping[int, ObservedBroker]] | None = None
     topics: Reading[Mapping[str, ObservedTopic]] | None = None
     moves: Reading[Mapping[TopicPartition, ReplicaMove]] | None = None
@@ -62,10 +66,18 @@ _SINGLE_PARTS = ("brokers", "topics", "moves", "quorum", "feature_levels", "quot
 _PARTS_BY_SUBJECT = ("settings", "log_dirs", "stored_bytes")
 
 
+def forget_asked_broker(parts: KnownParts, events: Collection[ConnectionEvent]) -> KnownParts:
+    """Return the parts without the broker that was asked, if its connection has ended."""
+    ended = {event.broker_id for event in events if event.kind is ConnectionEventKind.ENDED}
+    return replace(parts, asked_broker=None) if parts.asked_broker in ended else parts
+
+
 def learn(parts: KnownParts, observation: ClusterObservation) -> KnownParts:
     """Return the parts with those that were read."""
     at = observation.at
-    values: dict[str, Any] = {"looked_at": at if observation.is_whole else parts.looked_at}
+    values: dict[str, Any] = {}
+    if observation.is_whole:
+        values = {"looked_at": at, "asked_broker": observation.asked_broker}
     values |= {
         name: Reading(at, getattr(observation, name))
         for name in _SINGLE_PARTS

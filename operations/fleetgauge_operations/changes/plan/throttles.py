@@ -65,7 +65,8 @@ def follow_throttles(
             history = ThrottleHistory(history.starts, history.values, change.ends)
         starts = None if change.after is None else history.starts or change.starts
         histories[key] = ThrottleHistory(starts, history.values, history.fight_at)
-    gone = [key for key, history in histories.items() if history.starts and key[0] not in after.settings]
+    still_set = {key for key, _, _ in _find_set(after)}
+    gone = [key for key, history in histories.items() if history.starts and key not in still_set]
     for owner, name in sorted(gone):
         history = histories.pop((owner, name))
         observed.append(_describe_lost(owner, name, history, after))
@@ -123,8 +124,8 @@ def _describe_fight(change: SettingChange, history: ThrottleHistory) -> Observed
 def _describe_lost(
     owner: SettingOwner, name: str, history: ThrottleHistory, after: KnownParts
 ) -> ObservedChange:
-    """Describe the end of a throttle whose topic was deleted, or whose broker was unregistered."""
-    reading = after.topics if find_topic(owner) else after.brokers
+    """Describe the end of a throttle that nobody saw cleared: its topic or broker may be gone."""
+    reading = after.settings.get(owner) or (after.topics if find_topic(owner) else after.brokers)
     starts = history.starts or history.values[-1][0]
     return ObservedChange(
         ChangeKind.THROTTLE,
@@ -134,7 +135,7 @@ def _describe_lost(
         topic=find_topic(owner),
         before={name: history.values[-1][1]},
         after={name: None},
-        evidence={"scope": owner.scope.value, "gone": True},
+        evidence={"scope": owner.scope.value, "gone": owner not in after.settings},
         phase=ChangePhase.ENDED,
         key=name,
     )
