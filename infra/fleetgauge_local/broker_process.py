@@ -72,15 +72,14 @@ class BrokerProcess:
         await self._child.kill()
         await self.wait_until_ended()
 
-    async def restart(self, grace_s: float) -> None:
-        """Let the process end in an orderly way, and start it again. Raises: RequestError if it is not up."""
+    async def terminate(self, grace_s: float) -> None:
+        """Let the process end in an orderly way, within ``grace_s``. Raises: RequestError if it is not up."""
         if self.state != "up":
             raise RequestError(
                 f"{self.placement.name} is {self.state}: only a broker that is up can be restarted"
             )
         await self._child.terminate(grace_s)
         await self.wait_until_ended()
-        await self.start()
 
     async def heal(self) -> None:
         """Undo every fault: reset the proxy, restart a dead or spare broker, resume a hung one."""

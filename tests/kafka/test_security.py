@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 import uuid
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -21,17 +22,23 @@ from fleetgauge_core.fleet import (
     load_fleet,
 )
 from fleetgauge_core.kafka import (
+    BrokerAddress,
     ClusterAdmin,
+    ClusterReader,
     ConnectionFailure,
+    HeldConnections,
     KafkaUnavailableError,
     LoginSurvey,
     NameResolver,
     ProbeTimeouts,
     create_tls_context,
+    held_connections,
     probe_endpoint,
     read_broker_registry,
     survey_logins,
 )
+from fleetgauge_core.metadata import ConnectionEventKind
+from fleetgauge_core.runtime.steady_clock import read_wall_clock
 from fleetgauge_local.layout import HOST
 from fleetgauge_probes.connection.validate import validate
 from tests.exposition import samples_of
@@ -46,7 +53,7 @@ from tests.kafka.secured import (
 )
 from tests.kafka.secured import secured as run_secured_cluster
 from tests.topic_values import read_values
-from tests.waiting import wait_until
+from tests.waiting import let_pass, wait_until
 
 DEADLINE_S = 60
 BROKER = (1,)
@@ -112,6 +119,29 @@ def build_fleet(
         },
     }
     return Fleet.model_validate(document)
+
+
+def test_accepted_credentials_observe_a_cluster_and_hold_a_connection(
+    secured: SecuredCluster, secrets: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(held_connections, "_REPLACE_AFTER_S", 1.0)
+    accepted = accepted_credentials(secured, secrets)
+    fleet = build_fleet(secured, accepted, accepted["scram-512"][1])
+    for name, (listener, _) in accepted.items():
+        access = fleet.cluster(name).access
+        reader = ClusterReader(access, read_wall_clock)
+        observation = reader.read()
+        reader.close()
+        assert (list(observation.brokers or ()), observation.failures) == ([1], {}), name
+        connections = HeldConnections(access, read_wall_clock, lambda: None)
+        connections.start()
+        try:
+            connections.hold({1: BrokerAddress(HOST, secured.ports[listener])})
+            # It is replaced meanwhile: a listener with SASL answers once without a login.
+            let_pass(time.monotonic() + 3)
+            assert [event.kind for event in connections.take_events()] == [ConnectionEventKind.OPENED], name
+        finally:
+            connections.stop()
 
 
 def test_accepted_credentials_are_measured_and_rejected_ones_have_a_reason(

@@ -10,8 +10,10 @@ from the most advanced of the others. What only a broker itself can say (its set
 asked of all of them at once.
 """
 
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -51,31 +53,42 @@ class ClusterReader:
         self._client = DirectedClient(access, _CLIENT_ID, timeout_s)
         self._broker_id = -1
         self._metadata_offset = -1
+        self._whole_offset = -1
+        """The metadata offset of the last whole observation."""
         self._cluster_uuid: str | None = None
         self._topic_names: frozenset[str] = frozenset()
 
     def read(self, with_sizes: bool = False) -> ClusterObservation:
         """Read all parts; with the size of every broker's replicas if ``with_sizes``.
 
-        A broker that ceases to answer meanwhile is replaced by another one, once.
+        A broker that ceases to answer meanwhile is replaced by another one, once. If that fails too, the
+        client is created anew at the next read: it does not find brokers of which all addresses have changed.
 
         Raises: KafkaUnavailableError if no broker answers, or none is as current as the last observation.
         """
         try:
-            return self._read(with_sizes)
+            try:
+                return self._read(with_sizes)
+            except KafkaUnavailableError:
+                self._broker_id = -1
+                return self._read(with_sizes)
         except KafkaUnavailableError:
-            self._broker_id = -1
-            return self._read(with_sizes)
+            self.close()
+            raise
 
     def _read(self, with_sizes: bool) -> ClusterObservation:
-        versions, described = self._ask_current_broker()
+        began_at = self._clock()
+        versions, described = self._ask_current_broker(is_whole=True)
         failures: dict[str, str] = {}
         brokers = _keep(failures, "brokers", described, parts.parse_brokers)
         topics, hidden = self._read_topics(failures)
-        moves = _keep(failures, "reassignments", self._ask(parts.request_moves()), parts.parse_moves)
+        moves = _keep(
+            failures, "reassignments", self._ask_controller(parts.request_moves()), parts.parse_moves
+        )
         live = self._find_live_brokers(brokers)
-        return ClusterObservation(
-            at=self._clock(),
+        observation = ClusterObservation(
+            at=began_at,
+            began_at=began_at,
             kafka_cluster_uuid=described.cluster_id,
             asked_broker=self._broker_id,
             metadata_offset=self._metadata_offset,
@@ -84,8 +97,10 @@ class ClusterReader:
             topics=topics,
             hidden_topics=hidden,
             moves=moves,
-            moved_bytes=self._read_moved_bytes(moves, live),
-            quorum=_keep(failures, "quorum", self._ask(parts.request_quorum()), parts.parse_quorum),
+            moved_bytes=self._read_moved_bytes(moves or {}, live),
+            quorum=_keep(
+                failures, "quorum", self._ask_controller(parts.request_quorum()), parts.parse_quorum
+            ),
             feature_levels=parts.parse_feature_levels(versions),
             settings=self._read_settings(failures, topics or {}, live),
             quotas=_keep(failures, "client quotas", self._ask(parts.request_quotas()), parts.parse_quotas),
@@ -94,30 +109,50 @@ class ClusterReader:
             stored_bytes=self._read_sizes(live) if with_sizes else {},
             failures=failures,
         )
+        self._whole_offset = self._metadata_offset
+        return replace(observation, at=self._clock())
 
-    def read_brokers(self) -> tuple[datetime, Mapping[int, ObservedBroker]]:
+    def read_brokers(self) -> ClusterObservation:
         """Read only the registered brokers. Raises: KafkaUnavailableError as ``read`` does."""
-        _, described = self._ask_current_broker()
+        began_at = self._clock()
+        _, described = self._ask_current_broker(is_whole=False)
         brokers = parts.parse_brokers(described)
         if isinstance(brokers, QueryFailure):
             raise KafkaUnavailableError(f"{self._access.bootstrap}: {brokers.reason}")
-        return self._clock(), brokers
+        return ClusterObservation(
+            at=self._clock(),
+            began_at=began_at,
+            kafka_cluster_uuid=described.cluster_id,
+            is_whole=False,
+            brokers=brokers,
+            lists_fenced=parts.lists_fenced_brokers(described),
+        )
 
     def close(self) -> None:
-        """Close all connections."""
+        """Close all connections; the next read opens them again, and learns which requests brokers know."""
         self._client.close()
 
     def _ask(self, request: Any) -> Any:
         return self._client.request(self._broker_id, request)
 
-    def _ask_current_broker(self) -> tuple[Any, Any]:
+    def _ask_controller(self, request: Any) -> Any:
+        """Return the response to a request that brokers forward; while controllers elect, there is none."""
+        return self._client.request_all({self._broker_id: request})[self._broker_id]
+
+    def _ask_current_broker(self, is_whole: bool) -> tuple[Any, Any]:
         """Choose a broker; return its answers to ApiVersions and DescribeCluster."""
         self._client.connect()
         versions = None
         if self._broker_id in self._client.broker_ids:
             with suppress(KafkaUnavailableError):
                 versions = self._ask(parts.request_versions())
-        if versions is None or self._is_behind(versions):
+        # The metadata log grows twice a second by default (metadata.max.idle.interval.ms): a broker that
+        # stands still between two whole looks may be cut off from the controllers.
+        if (
+            versions is None
+            or self._is_behind(versions)
+            or (is_whole and parts.parse_metadata_offset(versions) == self._whole_offset)
+        ):
             versions = self._choose_broker()
         described = self._ask(parts.request_brokers())
         if isinstance(described, QueryFailure):
@@ -128,22 +163,28 @@ class ClusterReader:
             )
         if described.cluster_id != self._cluster_uuid:
             self._cluster_uuid, self._topic_names = described.cluster_id, frozenset()
+            self._whole_offset = -1
         self._metadata_offset = parts.parse_metadata_offset(versions)
+        self._client.adopt_brokers(self._ask(parts.request_topics(())))
         return versions, described
 
     def _choose_broker(self) -> Any:
         """Return the versions of the most advanced broker that answers."""
         request = parts.request_versions
-        results = self._client.request_all(
-            {broker_id: request() for broker_id in self._client.broker_ids if broker_id != self._broker_id}
-        )
+        results = self._client.request_all({broker_id: request() for broker_id in self._client.broker_ids})
         answers = {
             broker_id: result for broker_id, result in results.items() if not isinstance(result, QueryFailure)
         }
         if not answers:
             reasons = {result.reason for result in results.values()} or {"no broker is known"}
             raise KafkaUnavailableError(f"{self._access.bootstrap}: {'; '.join(sorted(reasons))}")
-        self._broker_id = max(answers, key=lambda broker_id: parts.parse_metadata_offset(answers[broker_id]))
+        self._broker_id = max(
+            answers,
+            key=lambda broker_id: (
+                parts.parse_metadata_offset(answers[broker_id]),
+                broker_id == self._broker_id,
+            ),
+        )
         return answers[self._broker_id]
 
     def _is_behind(self, versions: Any) -> bool:
@@ -173,18 +214,21 @@ class ClusterReader:
         return topics, hidden
 
     def _read_moved_bytes(
-        self, moves: Mapping[TopicPartition, ReplicaMove] | None, live: Collection[int]
-    ) -> int | None:
-        """Return the size of the replicas that are being added; None if nothing moves, or it is not known."""
-        partitions = parts.group_moves_by_destination(moves or {})
+        self, moves: Mapping[TopicPartition, ReplicaMove], live: Collection[int]
+    ) -> dict[TopicPartition, int]:
+        """Return the size of the replicas that are being added, by partition, where it is known."""
+        partitions = parts.group_moves_by_destination(moves)
         requests = {
             broker_id: parts.request_sizes(listed)
             for broker_id, listed in partitions.items()
             if broker_id in live
         }
-        sizes = [_parse(response, parts.parse_size) for response in self._ask_all(requests).values()]
-        known = [size for size in sizes if not isinstance(size, QueryFailure)]
-        return sum(known) if known else None
+        moved_bytes: Counter[TopicPartition] = Counter()
+        for response in self._ask_all(requests).values():
+            sizes = _parse(response, parts.parse_sizes)
+            if not isinstance(sizes, QueryFailure):
+                moved_bytes.update(sizes)
+        return dict(moved_bytes)
 
     def _read_settings(
         self, failures: dict[str, str], topics: Collection[str], live: Collection[int]
@@ -223,10 +267,14 @@ class ClusterReader:
     def _read_sizes(self, live: Collection[int]) -> dict[int, int]:
         requests = {broker_id: parts.request_sizes(None) for broker_id in live}
         sizes = {
-            broker_id: _parse(response, parts.parse_size)
+            broker_id: _parse(response, parts.parse_sizes)
             for broker_id, response in self._ask_all(requests).items()
         }
-        return {broker_id: size for broker_id, size in sizes.items() if not isinstance(size, QueryFailure)}
+        return {
+            broker_id: sum(size.values())
+            for broker_id, size in sizes.items()
+            if not isinstance(size, QueryFailure)
+        }
 
     def _ask_all(self, requests: Mapping[int, Any]) -> Mapping[int, Any]:
         return self._client.request_all(requests)

@@ -140,7 +140,7 @@ def _create_context(tls: Tls | None) -> ssl.SSLContext | None:
 
 
 class _TokenProvider(AbstractTokenProvider):  # type: ignore[misc]  # kafka-python is not typed
-    """Requests a token for every connection, which suffices for kafka-python's short-lived clients."""
+    """Requests a token for every connection, also when it is opened again."""
 
     def __init__(self, oauth: OAuth, client_secret: str) -> None:
         super().__init__()

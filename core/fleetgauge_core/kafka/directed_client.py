@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from kafka.errors import IncompatibleBrokerVersion, KafkaConnectionError, KafkaError, KafkaTimeoutError
+from kafka.errors import IncompatibleBrokerVersion, KafkaError
 from kafka.net.compat import KafkaNetClient
 
 from fleetgauge_core.fleet import ClusterAccess
@@ -27,6 +27,25 @@ from fleetgauge_core.kafka.own_resources import explain_creation_errors, find_er
 _MAX_RESPONSE_BYTES = 100_000_000
 _METADATA_MAX_AGE_MS = 10_000
 _RECONNECT_MAX_MS = 500
+
+
+class _NoAnswer(QueryFailure):
+    """The failure of a request that the broker did not answer."""
+
+
+def _send(client: KafkaNetClient, broker_id: int, request: Any) -> Any:
+    """Return the future of a response, or why the request cannot be sent."""
+    try:
+        return client.send(broker_id, request)
+    except (KafkaError, OSError, RuntimeError) as error:
+        return _explain(error)
+
+
+def _explain(error: BaseException) -> QueryFailure:
+    """Return the failure; the client passes on whatever ends a connection, as of an identity provider."""
+    if isinstance(error, IncompatibleBrokerVersion):
+        return QueryFailure(str(error))
+    return _NoAnswer(str(error) or type(error).__name__)
 
 
 class DirectedClient:
@@ -85,53 +104,37 @@ class DirectedClient:
             return ()
         return tuple(sorted(int(node.node_id) for node in self._client.cluster.brokers()))
 
+    def adopt_brokers(self, metadata: Any) -> None:
+        """Take the live brokers from a response to a metadata request: the client's own are seconds old."""
+        if self._client and not isinstance(metadata, QueryFailure):
+            self._client.cluster.update_metadata(metadata)
+
     def request(self, broker_id: int, request: Any) -> Any:
         """Return the response of a broker, or a QueryFailure if its version does not know the request.
 
         Raises: KafkaUnavailableError if the broker does not answer.
         """
-        try:
-            return self._request(broker_id, request)
-        except IncompatibleBrokerVersion as error:
-            return QueryFailure(str(error))
-        except KafkaError as error:
-            raise KafkaUnavailableError(f"broker {broker_id}: {error or type(error).__name__}") from error
-
-    def _request(self, broker_id: int, request: Any) -> Any:
-        """Return the response. Raises: KafkaError."""
-        if self._client is None:
-            raise KafkaConnectionError("not connected")
-        future = self._client.send(broker_id, request)
-        self._client.poll(timeout_ms=int(self._timeout_s * 1000), future=future)
-        if not future.is_done:
-            raise KafkaTimeoutError(f"no answer within {self._timeout_s:g} s")
-        if not future.succeeded():
-            raise future.exception
-        return future.value
+        result = self.request_all({broker_id: request})[broker_id]
+        if isinstance(result, _NoAnswer):
+            raise KafkaUnavailableError(f"broker {broker_id}: {result.reason}")
+        return result
 
     def request_all(self, requests: Mapping[int, Any]) -> dict[int, Any]:
         """Send one request to each broker at once; return each response, or a QueryFailure."""
         client = self._client
         if client is None:
-            return dict.fromkeys(requests, QueryFailure("not connected"))
-        pending: dict[int, Any] = {}
-        results: dict[int, Any] = {}
-        for broker_id, request in requests.items():
-            try:
-                pending[broker_id] = client.send(broker_id, request)
-            except KafkaError as error:
-                results[broker_id] = QueryFailure(str(error))
+            return dict.fromkeys(requests, _NoAnswer("not connected"))
+        futures = {broker_id: _send(client, broker_id, request) for broker_id, request in requests.items()}
         deadline_s = time.monotonic() + self._timeout_s
-        for broker_id, future in pending.items():
-            remaining_s = max(0.0, deadline_s - time.monotonic())
-            client.poll(timeout_ms=int(remaining_s * 1000), future=future)
-            results[broker_id] = self._take_result(future)
-        return results
+        return {broker_id: self._wait(client, future, deadline_s) for broker_id, future in futures.items()}
 
-    def _take_result(self, future: Any) -> Any:
-        if not future.is_done or isinstance(getattr(future, "exception", None), KafkaTimeoutError):
-            return QueryFailure(f"no answer within {self._timeout_s:g} s")
-        return future.value if future.succeeded() else QueryFailure(str(future.exception))
+    def _wait(self, client: KafkaNetClient, future: Any, deadline_s: float) -> Any:
+        if isinstance(future, QueryFailure):
+            return future
+        client.poll(timeout_ms=int(max(0.0, deadline_s - time.monotonic()) * 1000), future=future)
+        if not future.is_done:
+            return _NoAnswer(f"no answer within {self._timeout_s:g} s")
+        return future.value if future.succeeded() else _explain(future.exception)
 
     def close(self) -> None:
         """Close all connections."""

@@ -3,20 +3,22 @@
 Motivation: no request tells how long a broker's process has been running, and a quick restart hides between
 two looks. But a process that ends closes its connections, which a network that drops packets does not.
 
-Approach: a connection sends ApiVersions once, which every listener answers before authentication, and is
-idle from then on. A listener with SASL accepts no second ApiVersions, and idle connections are closed by
-brokers (after ten minutes, connections.max.idle.ms) and by load balancers, so each is replaced every minute:
-the new one is opened first. TCP keep-alive finds out about a host that has crashed, once it is back.
+Approach: a connection sends ApiVersions once, which every listener answers before authentication, and is idle
+from then on. A listener with SASL accepts no second ApiVersions, and idle connections are closed by brokers
+(after ten minutes, connections.max.idle.ms) and by load balancers, so each is replaced within a minute: the
+new one is opened first. TCP keep-alive finds out about a host that has crashed, once it is back.
 """
 
 import asyncio
 import socket
 import ssl
 import struct
+import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import datetime
+from random import random
 from threading import Thread
 from typing import NamedTuple
 
@@ -30,7 +32,9 @@ from fleetgauge_core.kafka.name_resolver import NameResolver
 from fleetgauge_core.metadata import ConnectionEvent, ConnectionEventKind
 
 _REPLACE_AFTER_S = 60.0
-_RETRY_S = 1.0
+#: While a broker starts, the first pause; one that stays away is tried less often.
+_RETRY_S, _RETRY_AWAY_S = 0.25, 2.0
+_AWAY_AFTER_S = 120.0
 _OPEN_TIMEOUT_S = 5.0
 _STEP_TIMEOUT_S = 2.0
 #: The first keep-alive probe, and the interval between them; the connection is given up after as many without
@@ -88,17 +92,26 @@ class HeldConnections:
     """Connections to the brokers of one cluster, in a thread of their own from ``start`` to ``stop``."""
 
     def __init__(
-        self, access: ClusterAccess, clock: Callable[[], datetime], on_end: Callable[[], None]
+        self,
+        access: ClusterAccess,
+        clock: Callable[[], datetime],
+        on_event: Callable[[], None],
+        chance: Callable[[], float] = random,
     ) -> None:
-        """``on_end`` is called, in the thread of the connections, when the other side has ended one."""
+        """``on_event`` is called, in the thread of the connections, after every event.
+
+        ``chance`` returns uniform random numbers in [0, 1): connections are not all replaced at once.
+        """
+        self._chance = chance
         self._access = access
         self._clock = clock
-        self._on_end = on_end
+        self._on_event = on_event
         self._events: deque[ConnectionEvent] = deque(maxlen=_MAX_EVENTS)
         self._loop = asyncio.new_event_loop()
         self._stopping = asyncio.Event()
         self._tasks: dict[int, tuple[BrokerAddress, asyncio.Task[None]]] = {}
         self._resolver = NameResolver()
+        self._tls: tuple[tuple[object, ...], ssl.SSLContext | None] | None = None
 
     def start(self) -> None:
         """Start the thread, without a connection yet."""
@@ -137,20 +150,22 @@ class HeldConnections:
                 self._tasks[broker_id] = address, task
 
     async def _hold(self, broker_id: int, address: BrokerAddress) -> None:
+        away_at_s = time.monotonic() + _AWAY_AFTER_S
         while True:
             connection = await self._open(address)
             if connection is None:
-                await asyncio.sleep(_RETRY_S)
+                is_away = time.monotonic() > away_at_s
+                await asyncio.sleep(_RETRY_AWAY_S if is_away else _RETRY_S)
                 continue
             self._record(broker_id, ConnectionEventKind.OPENED, connection.version)
             if await self._keep_until_end(connection, address):
                 self._record(broker_id, ConnectionEventKind.ENDED, None)
-                self._on_end()
+            away_at_s = time.monotonic() + _AWAY_AFTER_S
 
     async def _keep_until_end(self, connection: _Connection, address: BrokerAddress) -> bool:
         """Replace the connection again and again; return whether the other side ended the last one."""
         try:
-            while not await connection.wait(_REPLACE_AFTER_S):
+            while not await connection.wait(_REPLACE_AFTER_S * (0.5 + 0.5 * self._chance())):
                 replacement = await self._open(address)
                 if replacement is None:
                     continue
@@ -166,7 +181,7 @@ class HeldConnections:
     async def _open(self, address: BrokerAddress) -> _Connection | None:
         """Return a connection over which the broker has answered; None if it does not answer."""
         try:
-            tls = create_tls_context(self._access)
+            tls = self._find_tls_context()
             async with asyncio.timeout(_OPEN_TIMEOUT_S):
                 addresses = await self._resolver.resolve(address.host)
                 reader, writer = await connect_to_first(
@@ -191,8 +206,16 @@ class HeldConnections:
             return None
         return _Connection(reader, writer, version)
 
+    def _find_tls_context(self) -> ssl.SSLContext | None:
+        """Return the context of the present certificates: to load those of a system takes 50 ms."""
+        file_versions = tuple(self._access.file_versions())
+        if self._tls is None or self._tls[0] != file_versions:
+            self._tls = file_versions, create_tls_context(self._access)
+        return self._tls[1]
+
     def _record(self, broker_id: int, kind: ConnectionEventKind, version: KafkaVersion | None) -> None:
         self._events.append(ConnectionEvent(broker_id, self._clock(), kind, version))
+        self._on_event()
 
 
 async def _greet(

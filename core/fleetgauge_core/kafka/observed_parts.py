@@ -210,7 +210,11 @@ def parse_quorum(response: Any) -> ObservedQuorum | QueryFailure:
     partition = response.topics[0].partitions[0]
     if partition.error_code:
         return _failure(partition.error_code)
-    nodes = (*partition.current_voters, *partition.observers)
+    # A node that was replaced may be listed with both directories for a while.
+    nodes = sorted(
+        (*partition.current_voters, *partition.observers),
+        key=lambda node: getattr(node, "last_fetch_timestamp", -1),
+    )
     return ObservedQuorum(
         leader=int(partition.leader_id),
         leader_epoch=int(partition.leader_epoch),
@@ -290,16 +294,16 @@ def parse_log_dirs(response: Any) -> dict[str, ObservedLogDir] | QueryFailure:
     }
 
 
-def parse_size(response: Any) -> int | QueryFailure:
-    """Return the size of a broker's replicas in bytes."""
+def parse_sizes(response: Any) -> dict[TopicPartition, int] | QueryFailure:
+    """Return the sizes of a broker's replicas in bytes."""
     if getattr(response, "error_code", 0):
         return _failure(response.error_code)
-    return sum(
-        int(partition.partition_size)
+    return {
+        TopicPartition(topic.name, partition.partition_index): int(partition.partition_size)
         for directory in response.results
         for topic in directory.topics
         for partition in topic.partitions
-    )
+    }
 
 
 def group_moves_by_destination(

@@ -108,15 +108,16 @@ ObservedSettings = Mapping[str, ObservedSetting]
 class ClusterObservation:
     """What was read of a cluster, all of it from one broker unless a broker alone can say it.
 
-    ``asked_broker`` is the broker that was asked. ``is_whole``: False if only the brokers were read.
-    ``metadata_offset`` is how far that broker had followed the metadata log, so that no observation is older
-    than the one before; -1 if it does not say. ``lists_fenced`` is False for a version of Kafka that lists
-    live brokers only. ``settings``, ``log_dirs`` and ``stored_bytes`` (the size of a broker's replicas, read
-    now and then) have those that were read. ``moved_bytes`` are the sizes of the replicas that are being
-    added. ``quotas`` are by entity, and ``acls`` are the bindings as text.
+    It was read from ``began_at`` to ``at``. ``asked_broker`` is the broker that was asked. ``is_whole``:
+    False if only the brokers were read. ``metadata_offset`` is how far that broker had followed the metadata
+    log, so that no observation is older than the one before; -1 if it does not say. ``lists_fenced`` is False
+    for a version of Kafka that lists live brokers only. ``settings``, ``log_dirs`` and ``stored_bytes`` (the
+    size of a broker's replicas, read now and then) have those that were read. ``moved_bytes`` are the sizes
+    of replicas that are being added. ``quotas`` are by entity, and ``acls`` are the bindings as text.
     """
 
     at: datetime
+    began_at: datetime
     kafka_cluster_uuid: str = ""
     asked_broker: int | None = None
     is_whole: bool = True
@@ -126,7 +127,7 @@ class ClusterObservation:
     topics: Mapping[str, ObservedTopic] | None = None
     hidden_topics: frozenset[str] = frozenset()
     moves: Mapping[TopicPartition, ReplicaMove] | None = None
-    moved_bytes: int | None = None
+    moved_bytes: Mapping[TopicPartition, int] = field(default_factory=dict)
     quorum: ObservedQuorum | None = None
     feature_levels: Mapping[str, int] | None = None
     settings: Mapping[SettingOwner, ObservedSettings] = field(default_factory=dict)

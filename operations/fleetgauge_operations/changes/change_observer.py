@@ -2,25 +2,30 @@
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from threading import Event
 
 from fleetgauge_core.contract import ClusterChange
 from fleetgauge_core.fleet import ClusterAccess
 from fleetgauge_core.kafka import BrokerAddress, ClusterReader, HeldConnections, KafkaUnavailableError
-from fleetgauge_core.metadata import ClusterObservation, ObservedBroker
+from fleetgauge_core.metadata import ClusterObservation, ConnectionEvent, ConnectionEventKind, ObservedBroker
+from fleetgauge_core.tables import ChangeKind
 from fleetgauge_operations.changes.change_records import build_record
 from fleetgauge_operations.changes.observer_metrics import ObserverMetrics
-from fleetgauge_operations.changes.plan.comparison import ObservedHistory, compare
-from fleetgauge_operations.changes.plan.observed_change import ObservedChange
+from fleetgauge_operations.changes.plan.comparison import compare
+from fleetgauge_operations.changes.plan.resume import resume
+from fleetgauge_operations.changes.throttle_owners import CompleteChanges
 
 _log = logging.getLogger("fleetgauge.observe")
 
 LOOK_EVERY_S = 15.0
 #: While a broker is down or has just come back, its registration is looked at more often.
 _FOLLOW_EVERY_S = 1.0
+_GATHER_S = 0.5
 _SIZES_EVERY_S = 300.0
+#: Of a cluster that cannot be looked at for long.
+_MAX_EVENTS = 10_000
 
 
 class ChangeObserver:
@@ -32,10 +37,11 @@ class ChangeObserver:
         access: ClusterAccess,
         clock: Callable[[], datetime],
         publish: Callable[[ClusterChange], None],
-        complete: Callable[[str, ObservedChange], ObservedChange],
+        complete: CompleteChanges,
         metrics: ObserverMetrics,
+        lasting: Iterable[ClusterChange] = (),
     ) -> None:
-        """``complete`` adds to a change of a cluster what the cluster itself does not tell."""
+        """``lasting`` are the recorded changes of the cluster that have not ended."""
         self._cluster_id = cluster_id
         self._clock = clock
         self._publish = publish
@@ -45,8 +51,11 @@ class ChangeObserver:
         self._reader = ClusterReader(access, clock)
         self._connections = HeldConnections(access, clock, self._wakeup.set)
         self._addresses: dict[int, BrokerAddress] = {}
-        self._history = ObservedHistory()
+        self._history = resume(lasting)
         self._sizes_due_s = 0.0
+        self._look_due_s = 0.0
+        self._events: tuple[ConnectionEvent, ...] = ()
+        """What happened to connections since the last look that succeeded."""
         self._stopping = Event()
 
     def run(self) -> None:
@@ -54,10 +63,12 @@ class ChangeObserver:
         self._connections.start()
         try:
             while not self._stopping.is_set():
-                looked_s = time.monotonic()
-                self._look()
-                while not self._stopping.is_set() and self._wait(looked_s + LOOK_EVERY_S):
-                    self._follow_brokers()
+                if time.monotonic() >= self._look_due_s:
+                    self._look_due_s = time.monotonic() + LOOK_EVERY_S
+                    is_successful = self._look()
+                else:
+                    is_successful = self._follow_brokers()
+                self._wait(is_successful)
         finally:
             self._connections.stop()
             self._reader.close()
@@ -67,59 +78,82 @@ class ChangeObserver:
         self._stopping.set()
         self._wakeup.set()
 
-    def _wait(self, due_s: float) -> bool:
-        """Wait; return whether only the brokers are to be looked at, False when a whole look is due.
+    def _wait(self, is_successful: bool) -> None:
+        """Wait until the cluster is to be looked at again; at least a second after a look that failed."""
+        if not is_successful:
+            self._stopping.wait(_FOLLOW_EVERY_S)
+        elif self._is_broker_back():
+            # What it holds by now tells whether it was replaced.
+            self._look_due_s = 0.0
+            return
+        while (remaining_s := self._look_due_s - time.monotonic()) > 0 and not self._stopping.is_set():
+            if self._history.connections.expects_change_at(self._clock()):
+                self._wakeup.wait(min(remaining_s, _FOLLOW_EVERY_S))
+                self._wakeup.clear()
+                return
+            is_woken = self._wakeup.wait(remaining_s)
+            self._wakeup.clear()
+            if is_woken:
+                # Several brokers may lose their connections within a moment.
+                self._stopping.wait(_GATHER_S)
+                return
 
-        One is due as soon as a broker is back: what it holds by then tells whether it was replaced.
-        """
-        now_s = time.monotonic()
-        if now_s >= due_s or self._is_broker_back():
-            return False
-        follows = self._history.connections.expects_change_at(self._clock())
-        self._wakeup.wait(min(due_s - now_s, _FOLLOW_EVERY_S if follows else LOOK_EVERY_S))
-        self._wakeup.clear()
-        return time.monotonic() < due_s
-
-    def _look(self) -> None:
-        with_sizes = self._is_broker_back() or time.monotonic() >= self._sizes_due_s
+    def _look(self) -> bool:
+        """Look at all of the cluster; return whether it answered."""
+        self._take_events()
+        with_sizes = self._may_be_replaced() or time.monotonic() >= self._sizes_due_s
         try:
             observation = self._reader.read(with_sizes)
         except KafkaUnavailableError as error:
-            self._metrics.record_failure(self._cluster_id, str(error))
-            return
+            if not self._stopping.is_set():
+                self._metrics.record_failure(self._cluster_id, str(error))
+            return False
         if with_sizes:
             self._sizes_due_s = time.monotonic() + _SIZES_EVERY_S
-        self._metrics.record_look(self._cluster_id, observation.at, observation.failures)
-        self._take(observation)
+        if not self._stopping.is_set():
+            self._metrics.record_look(self._cluster_id, observation.at, observation.failures)
+            self._take(observation)
+        return True
+
+    def _follow_brokers(self) -> bool:
+        """Look at the brokers alone; a failure is reported by the next whole look, if it lasts."""
+        self._take_events()
+        try:
+            observation = self._reader.read_brokers()
+        except KafkaUnavailableError as error:
+            _log.debug("%s: %s", self._cluster_id, error)
+            return False
+        # A cluster that was made anew is looked at as a whole first.
+        if observation.kafka_cluster_uuid == self._history.kafka_cluster_uuid and not self._stopping.is_set():
+            self._take(observation)
+        return True
 
     def _is_broker_back(self) -> bool:
         """Return whether a broker came back since the last whole look."""
         parts, outages = self._history.parts, self._history.connections.outages.values()
-        return any(outage.opened_at and not parts.has_looked_since(outage.opened_at) for outage in outages)
+        return any(outage.back_at and not parts.has_looked_since(outage.back_at) for outage in outages)
 
-    def _follow_brokers(self) -> None:
-        """Look at the brokers alone; a failure is reported by the next whole look, if it lasts."""
-        try:
-            at, brokers = self._reader.read_brokers()
-        except KafkaUnavailableError as error:
-            _log.debug("%s: %s", self._cluster_id, error)
-            return
-        self._take(ClusterObservation(at, self._history.kafka_cluster_uuid, is_whole=False, brokers=brokers))
+    def _may_be_replaced(self) -> bool:
+        """Return whether the size of what a broker holds may tell that it was replaced."""
+        outages = self._history.connections.outages.values()
+        return any(outage.opened_at for outage in outages) or any(
+            event.kind is ConnectionEventKind.OPENED for event in self._events
+        )
+
+    def _take_events(self) -> None:
+        """Take note of what happened before a look: it may not see what happens while it reads."""
+        self._events = (*self._events, *self._connections.take_events())[-_MAX_EVENTS:]
 
     def _take(self, observation: ClusterObservation) -> None:
-        if self._stopping.is_set():
-            # Another observer may be the leader by now.
-            return
-        self._history, changes = compare(self._history, observation, self._connections.take_events())
+        self._history, changes = compare(self._history, observation, self._events)
+        self._events = ()
         if observation.brokers is not None:
             self._hold(observation.brokers)
-        for change in changes:
-            record = build_record(
-                self._complete(self._cluster_id, change),
-                self._cluster_id,
-                observation.kafka_cluster_uuid,
-                observation.at,
-            )
+        if any(change.kind is ChangeKind.BROKER_VERSION for change in changes):
+            # A client keeps to the requests that the brokers knew when it was created.
+            self._reader.close()
+        for change in self._complete(self._cluster_id, changes):
+            record = build_record(change, self._cluster_id, observation.kafka_cluster_uuid, observation.at)
             self._metrics.count_change(self._cluster_id, record.kind)
             self._publish(record)
 

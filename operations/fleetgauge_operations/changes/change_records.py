@@ -18,8 +18,9 @@ def build_record(
 ) -> ClusterChange:
     """Return the record of a change that was seen at a time.
 
-    The records of one change have the same ID, whoever writes them.
+    The records of one change have the same ID, whoever writes them. Times are rounded as a record holds them.
     """
+    starts = _round_to_ms(change.starts)
     subject = (
         kafka_cluster_uuid,
         cluster_id,
@@ -27,7 +28,7 @@ def build_record(
         change.broker_id,
         change.topic,
         change.key,
-        change.starts.isoformat(),
+        starts.isoformat(),
     )
     change_id = _derive_id(*subject)
     return ClusterChange(
@@ -38,14 +39,18 @@ def build_record(
         topic=change.topic,
         kind=change.kind.value,
         phase=change.phase.value,
-        at=at,
-        starts=change.starts,
-        ends=change.ends,
+        at=_round_to_ms(at),
+        starts=starts,
+        ends=_round_to_ms(change.ends) if change.ends else None,
         before=_encode(change.before),
         after=_encode(change.after),
         evidence=_encode(dict(change.evidence)) or "{}",
         source=OBSERVER,
     )
+
+
+def _round_to_ms(at: datetime) -> datetime:
+    return at.replace(microsecond=at.microsecond // 1000 * 1000)
 
 
 def _derive_id(*parts: object) -> str:

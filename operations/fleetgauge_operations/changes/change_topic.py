@@ -1,10 +1,11 @@
 """The topic of changes: written by observers and reports, read by whoever lists changes."""
 
+import logging
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from fleetgauge_core.contract import ClusterChange, RecordDecodeError
-from fleetgauge_core.fleet import Telemetry
+from fleetgauge_core.fleet import Cluster, Telemetry
 from fleetgauge_core.kafka import (
     ClusterAdmin,
     KafkaUnavailableError,
@@ -12,6 +13,8 @@ from fleetgauge_core.kafka import (
     keep_changes_topic,
     read_topic_values,
 )
+
+_log = logging.getLogger("fleetgauge.observe")
 
 _CLIENT_ID = "fleetgauge-changes"
 _DELIVERY_S = 10
@@ -32,8 +35,7 @@ def _decode(values: Iterable[bytes]) -> Iterable[ClusterChange]:
         try:
             yield ClusterChange.decode(value)
         except RecordDecodeError:
-            # The stream quarantines it with its reason.
-            continue
+            _log.warning("a record of the topic of changes cannot be read, and is left out")
 
 
 def publish_change(telemetry: Telemetry, record: ClusterChange) -> None:
@@ -52,22 +54,36 @@ def publish_change(telemetry: Telemetry, record: ClusterChange) -> None:
         )
 
 
-def select_changes(
-    records: Iterable[ClusterChange], cluster_id: str | None, since: datetime | None
-) -> Sequence[ClusterChange]:
-    """Return the latest record of each change that had not ended before a time, in order of their starts.
+def select_lasting(records: Iterable[ClusterChange]) -> Sequence[ClusterChange]:
+    """Return the latest record of each change that has not ended."""
+    return [record for record in _select_latest(records) if record.ends is None]
 
-    Changes of segments, and of the whole fleet, are among those of every cluster.
-    """
+
+def _select_latest(records: Iterable[ClusterChange]) -> Iterable[ClusterChange]:
     latest: dict[str, ClusterChange] = {}
     for record in records:
         earlier = latest.get(record.change_id)
         if earlier is None or record.at >= earlier.at:
             latest[record.change_id] = record
+    return latest.values()
+
+
+def select_changes(
+    records: Iterable[ClusterChange], cluster: Cluster | None, since: datetime
+) -> Sequence[ClusterChange]:
+    """Return the latest record of each change that had not ended before a time, in order of their starts.
+
+    Those of a cluster include those of its segments, and of the whole fleet.
+    """
     selected = (
         record
-        for record in latest.values()
-        if (cluster_id is None or record.cluster_id in (None, cluster_id))
-        and (since is None or record.ends is None or record.ends >= since)
+        for record in _select_latest(records)
+        if (cluster is None or _concerns(record, cluster)) and (record.ends is None or record.ends >= since)
     )
     return sorted(selected, key=lambda record: (record.starts, record.at, record.change_id))
+
+
+def _concerns(record: ClusterChange, cluster: Cluster) -> bool:
+    if record.cluster_id is not None:
+        return record.cluster_id == cluster.id
+    return (record.segment, record.segment_value) in cluster.segments

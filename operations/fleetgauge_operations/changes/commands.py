@@ -32,8 +32,8 @@ from fleetgauge_operations.changes.plan.reported_change import (
 )
 from fleetgauge_operations.changes.throttle_owners import create_throttle_completion
 
-#: Observers wait at most 8 s for a hung cluster, and 8 s for the telemetry cluster.
-_SHUTDOWN_DEADLINE_S = 25
+#: Observers wait at most 8 s for a hung cluster, 10 s to leave their group, and 8 s to deliver what is left.
+_SHUTDOWN_DEADLINE_S = 30
 #: The main loop records a heartbeat twice a second; only a minute without one means that it hangs.
 _HEARTBEAT_TIMEOUT_S = 60
 #: Keys of the fleet file that an observer does not use.
@@ -100,14 +100,13 @@ def list_changes(
 ) -> None:
     """Print changes in order of time. Raises: InputError for an unknown cluster; KafkaUnavailableError."""
     fleet = load_fleet(config)
-    if cluster_id is not None:
-        require_cluster(fleet, config, cluster_id)
+    cluster = None if cluster_id is None else require_cluster(fleet, config, cluster_id)
     telemetry = require_telemetry(fleet, config)
     with explain_telemetry_errors():
         records = read_change_records(telemetry)
     start = since or datetime.now(UTC) - _DEFAULT_PERIOD
     selected = [
-        record for record in select_changes(records, cluster_id, start) if not kinds or record.kind in kinds
+        record for record in select_changes(records, cluster, start) if not kinds or record.kind in kinds
     ]
     if as_json:
         print_json([change_document(record) for record in selected])

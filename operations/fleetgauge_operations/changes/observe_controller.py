@@ -1,8 +1,15 @@
-"""The process of `fleetgauge observe`: one of several observers of a shard is the leader."""
+"""The process of `fleetgauge observe`: one of several observers of a shard is the leader.
+
+What the observers see is held until this process has proved that it is the leader. While it cannot, because
+the telemetry cluster does not answer, it goes on observing. If it is elected again, it publishes what it has
+held, unless another observer has led meanwhile.
+"""
 
 import logging
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import datetime
 from threading import Event, Thread
@@ -10,21 +17,35 @@ from threading import Event, Thread
 from fleetgauge_core.contract import ClusterChange
 from fleetgauge_core.fleet import Cluster, ClusterAccess, Telemetry
 from fleetgauge_core.fleet.rights import OBSERVE_GROUP
-from fleetgauge_core.kafka import LeaderElection, Leadership, RecordProducer, keep_changes_topic
+from fleetgauge_core.kafka import (
+    KafkaUnavailableError,
+    LeaderElection,
+    Leadership,
+    LeadershipStatus,
+    RecordProducer,
+    TopicKeeper,
+    keep_changes_topic,
+)
 from fleetgauge_core.kafka.credentials_monitor import CredentialsMonitor, wait_for_readable_credentials
 from fleetgauge_core.runtime.health_server import ProcessHealth
 from fleetgauge_core.runtime.part_status import PartFault
 from fleetgauge_core.runtime.shard import Shard
 from fleetgauge_core.runtime.shutdown import ShutdownFlag
 from fleetgauge_operations.changes.change_observer import ChangeObserver
+from fleetgauge_operations.changes.change_records import OBSERVER
+from fleetgauge_operations.changes.change_topic import read_change_records, select_lasting
 from fleetgauge_operations.changes.observer_metrics import ObserverMetrics
-from fleetgauge_operations.changes.plan.observed_change import ObservedChange
+from fleetgauge_operations.changes.throttle_owners import CompleteChanges
 
 _log = logging.getLogger("fleetgauge.observe")
 
 _CLIENT_ID = "fleetgauge-observe"
 _POLL_S = 0.5
 _STOP_S = 8
+#: How long a process that has lost its leadership goes on observing: it may be elected again.
+_GRACE_S = 30.0
+#: Of a telemetry cluster that does not answer for hours.
+_MAX_HELD = 20_000
 _CREDENTIALS_REMEDY = "provide it: until then the cluster is not observed"
 
 
@@ -39,18 +60,21 @@ class _Running:
 class ObserveController:
     """Runs the observers of a shard's clusters while it leads those of the shard.
 
-    ``select_clusters`` returns the clusters by now; ``show`` is called with every record.
+    ``select_clusters`` returns the clusters by now; ``show`` is called with every record that is published.
     """
 
     telemetry: Telemetry
     shard: Shard
     select_clusters: Callable[[], tuple[Cluster, ...]]
-    complete: Callable[[str, ObservedChange], ObservedChange]
+    complete: CompleteChanges
     clock: Callable[[], datetime]
     health: ProcessHealth
     show: Callable[[ClusterChange], None]
     published: int = 0
+    _held: deque[ClusterChange] = field(default_factory=lambda: deque(maxlen=_MAX_HELD))
     _running: dict[str, _Running] = field(default_factory=dict)
+    _lasting: Sequence[ClusterChange] = ()
+    _monitor: CredentialsMonitor = field(default_factory=CredentialsMonitor)
 
     def run(self, shutdown: ShutdownFlag) -> None:
         """Run until ``shutdown`` is set. Raises: KafkaUnavailableError if the topic cannot be created."""
@@ -59,99 +83,130 @@ class ObserveController:
             return
         keeper = keep_changes_topic(self.telemetry)
         keeper.ensure()
-        stopping = Event()
-        keeping = Thread(target=keeper.run, args=(stopping,), name="changes-topic", daemon=True)
         group = OBSERVE_GROUP + self.shard.suffix
         election = LeaderElection(self.telemetry.access, self.telemetry.topics.changes.name, group)
-        metrics = ObserverMetrics(self.health.registry)
-        keeping.start()
-        election.start()
-        try:
-            while not shutdown.is_set():
-                self.health.record_heartbeat()
-                leadership = election.wait_for_leadership(_POLL_S)
-                # An observer on standby is ready as well.
-                self.health.mark_ready()
-                if leadership:
-                    self._lead(leadership, metrics, shutdown)
-        finally:
-            election.stop()
-            stopping.set()
-            keeping.join()
-
-    def _lead(self, leadership: Leadership, metrics: ObserverMetrics, shutdown: ShutdownFlag) -> None:
-        _log.info("observing the clusters of this shard")
         # Without a time-out: a change is delivered once the telemetry cluster is back.
         producer = RecordProducer(self.telemetry.access, _CLIENT_ID, delivery_timeout_s=None)
-        producer.start()
-        monitor = CredentialsMonitor()
-        topic = self.telemetry.topics.changes.name
+        metrics = ObserverMetrics(self.health.registry)
+        with ExitStack() as stack:
+            stopping = Event()
+            stack.callback(stopping.set)
+            Thread(target=keeper.run, args=(stopping,), name="changes-topic", daemon=True).start()
+            producer.start()
+            stack.callback(_stop_producer, producer)
+            election.start()
+            stack.callback(election.stop)
+            stack.callback(self._stop_all, metrics)
+            self._run(election, producer, keeper, metrics, shutdown)
 
-        def publish(record: ClusterChange) -> None:
+    def _run(
+        self,
+        election: LeaderElection,
+        producer: RecordProducer,
+        keeper: TopicKeeper,
+        metrics: ObserverMetrics,
+        shutdown: ShutdownFlag,
+    ) -> None:
+        adopted: Leadership | None = None
+        led_s, recreations = time.monotonic(), keeper.recreations
+        while not shutdown.is_set():
+            self.health.record_heartbeat()
+            if recreations != (recreations := keeper.recreations):
+                producer.renew()
+            leadership = election.wait_for_leadership(_POLL_S)
+            # An observer on standby is ready as well.
+            self.health.mark_ready()
+            if leadership and leadership is not adopted and self._adopt():
+                adopted = leadership
+            if adopted and not adopted.is_lost:
+                led_s = time.monotonic()
+                self._follow_fleet(metrics)
+                if adopted.confirm() is LeadershipStatus.HELD:
+                    self._publish(producer)
+                shutdown.wait(_POLL_S)
+            elif self._running and time.monotonic() - led_s > _GRACE_S:
+                _log.info("another observer is the leader")
+                self._stop_all(metrics)
+                self._held.clear()
+        if adopted and adopted.confirm() is LeadershipStatus.HELD:
+            self._publish(producer)
+
+    def _adopt(self) -> bool:
+        """Begin a leadership; return whether the topic could be read, which shows who has led before."""
+        try:
+            records = read_change_records(self.telemetry)
+        except KafkaUnavailableError as error:
+            _log.warning("earlier changes cannot be read: %s", error)
+            return False
+        self._lasting = select_lasting(records)
+        if self._held and self._has_other_led(records, self._held[0].at):
+            _log.info("another observer has led meanwhile: %d changes were seen by it", len(self._held))
+            self._held.clear()
+        _log.info("observing the clusters of this shard")
+        return True
+
+    def _has_other_led(self, records: Sequence[ClusterChange], since: datetime) -> bool:
+        """Return whether another observer has published a change of these clusters since a time."""
+        return any(
+            record.source == OBSERVER and record.at >= since and record.cluster_id in self._running
+            for record in records
+        )
+
+    def _publish(self, producer: RecordProducer) -> None:
+        while self._held:
+            record = self._held.popleft()
             self.published += 1
             self.show(record)
-            producer.send(topic, record.cluster_id or "", record.encode())
+            producer.send(self.telemetry.topics.changes.name, record.cluster_id or "", record.encode())
 
-        try:
-            while not (shutdown.is_set() or leadership.is_lost):
-                self.health.record_heartbeat()
-                self._follow_fleet(monitor, metrics, publish)
-                shutdown.wait(_POLL_S)
-        finally:
-            self._stop(tuple(self._running), metrics)
-            if lost := producer.stop(_STOP_S):
-                _log.error("%d changes were not delivered to the telemetry cluster", lost)
-
-    def _follow_fleet(
-        self,
-        monitor: CredentialsMonitor,
-        metrics: ObserverMetrics,
-        publish: Callable[[ClusterChange], None],
-    ) -> None:
-        """Start and stop observers as the fleet file says."""
+    def _follow_fleet(self, metrics: ObserverMetrics) -> None:
+        """Start and stop observers as the fleet file says; one that runs keeps what it knows."""
         now = self.clock()
         accesses = {
             cluster.id: cluster.access for cluster in self.select_clusters() if cluster.is_in_scope_at(now)
         }
-        unreadable = monitor.find_unreadable(accesses)
+        unreadable = self._monitor.find_unreadable(accesses)
         self.health.parts.update(
             "cluster",
             PartFault.CREDENTIALS,
             {name: f"{message}; {_CREDENTIALS_REMEDY}" for name, message in unreadable.items()},
         )
-        wanted = {
-            cluster_id: access for cluster_id, access in accesses.items() if cluster_id not in unreadable
-        }
-        self._stop(
-            [
-                cluster_id
-                for cluster_id, running in self._running.items()
-                if wanted.get(cluster_id) != running.access
-            ],
+        for cluster_id, running in tuple(self._running.items()):
+            if accesses.get(cluster_id) != running.access:
+                # It ends by itself, also if it waits for a hung cluster.
+                running.observer.stop()
+                del self._running[cluster_id]
+                metrics.forget(cluster_id)
+        self._start(
+            {
+                cluster_id: access
+                for cluster_id, access in accesses.items()
+                if cluster_id not in unreadable and cluster_id not in self._running
+            },
             metrics,
         )
-        self._start(wanted, metrics, publish)
 
-    def _start(
-        self,
-        wanted: Mapping[str, ClusterAccess],
-        metrics: ObserverMetrics,
-        publish: Callable[[ClusterChange], None],
-    ) -> None:
-        for cluster_id, access in wanted.items():
-            if cluster_id in self._running:
-                continue
-            observer = ChangeObserver(cluster_id, access, self.clock, publish, self.complete, metrics)
+    def _start(self, accesses: Mapping[str, ClusterAccess], metrics: ObserverMetrics) -> None:
+        for cluster_id, access in accesses.items():
+            lasting = [record for record in self._lasting if record.cluster_id == cluster_id]
+            observer = ChangeObserver(
+                cluster_id, access, self.clock, self._held.append, self.complete, metrics, lasting
+            )
             thread = Thread(target=observer.run, name=f"observe-{cluster_id}", daemon=True)
             self._running[cluster_id] = _Running(access, observer, thread)
             thread.start()
 
-    def _stop(self, cluster_ids: Collection[str], metrics: ObserverMetrics) -> None:
-        stopped = {cluster_id: self._running.pop(cluster_id) for cluster_id in cluster_ids}
-        for running in stopped.values():
+    def _stop_all(self, metrics: ObserverMetrics) -> None:
+        for running in self._running.values():
             running.observer.stop()
         deadline_s = time.monotonic() + _STOP_S
-        for cluster_id, running in stopped.items():
-            # One that waits for a hung cluster ends on its own.
+        for cluster_id, running in self._running.items():
+            # One that waits for a hung cluster ends with the process.
             running.thread.join(max(0.0, deadline_s - time.monotonic()))
             metrics.forget(cluster_id)
+        self._running.clear()
+
+
+def _stop_producer(producer: RecordProducer) -> None:
+    if lost := producer.stop(_STOP_S):
+        _log.error("%d changes were not delivered to the telemetry cluster", lost)

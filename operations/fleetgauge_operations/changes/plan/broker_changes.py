@@ -13,7 +13,10 @@ def compare_brokers(before: KnownParts, after: KnownParts) -> Iterator[ObservedC
     """Yield brokers that were registered, unregistered, fenced or unfenced, or that moved."""
     if not before.brokers or not after.brokers:
         return
-    starts, ends = before.brokers.at, after.brokers.at
+    starts, ends = before.brokers.began_at, after.brokers.at
+    if before.brokers.value == after.brokers.value:
+        return
+    under_replicated = count_under_replicated(after)
     for broker_id in sorted({*before.brokers.value, *after.brokers.value}):
         earlier, later = before.brokers.value.get(broker_id), after.brokers.value.get(broker_id)
         if earlier is None and later is not None:
@@ -25,7 +28,6 @@ def compare_brokers(before: KnownParts, after: KnownParts) -> Iterator[ObservedC
                 ChangeKind.BROKER_UNREGISTERED, starts, ends, broker_id, before=_describe(earlier)
             )
         elif earlier is not None and later is not None and earlier != later:
-            under_replicated = count_under_replicated(after)
             yield from _compare_registration(starts, ends, broker_id, earlier, later, under_replicated)
 
 
@@ -87,7 +89,7 @@ def compare_log_dirs(before: KnownParts, after: KnownParts) -> Iterator[Observed
             for kind in filter(changed.__getitem__, changed):
                 yield ObservedChange(
                     kind,
-                    earlier.at,
+                    earlier.began_at,
                     reading.at,
                     broker_id,
                     before={state: sorted(paths[0])},

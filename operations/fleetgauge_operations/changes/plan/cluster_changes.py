@@ -11,10 +11,9 @@ def compare_quorum(before: KnownParts, after: KnownParts) -> Iterator[ObservedCh
     """Yield another active controller, and other voters or directories of voters."""
     if not before.quorum or not after.quorum:
         return
-    starts, ends = before.quorum.at, after.quorum.at
+    starts, ends = before.quorum.began_at, after.quorum.at
     earlier, later = before.quorum.value, after.quorum.value
-    # A quorum that elects has no leader for a moment; who leads after it counts.
-    if earlier.leader != later.leader and earlier.leader >= 0 and later.leader >= 0:
+    if earlier.leader != later.leader:
         yield ObservedChange(
             ChangeKind.CONTROLLER_MOVED,
             starts,
@@ -48,7 +47,7 @@ def compare_features(before: KnownParts, after: KnownParts) -> Iterator[Observed
     if changed:
         yield ObservedChange(
             ChangeKind.FEATURE_LEVEL,
-            before.feature_levels.at,
+            before.feature_levels.began_at,
             after.feature_levels.at,
             before={name: levels[0].get(name) for name in sorted(changed)},
             after={name: levels[1].get(name) for name in sorted(changed)},
@@ -65,7 +64,7 @@ def compare_quotas(before: KnownParts, after: KnownParts) -> Iterator[ObservedCh
         if values[0] != values[1]:
             yield ObservedChange(
                 ChangeKind.QUOTA_CHANGED,
-                before.quotas.at,
+                before.quotas.began_at,
                 after.quotas.at,
                 before=_copy(values[0]),
                 after=_copy(values[1]),
@@ -85,7 +84,7 @@ def compare_acls(before: KnownParts, after: KnownParts) -> Iterator[ObservedChan
     earlier, later = before.acls.value, after.acls.value
     yield ObservedChange(
         ChangeKind.ACLS_CHANGED,
-        before.acls.at,
+        before.acls.began_at,
         after.acls.at,
         before={"bindings": len(earlier)},
         after={"bindings": len(later)},

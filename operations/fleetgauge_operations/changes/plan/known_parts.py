@@ -25,8 +25,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Reading(Generic[T]):
-    """A part of an observation, and when it was read."""
+    """A part of an observation, and from when to when that was read."""
 
+    began_at: datetime
     at: datetime
     value: T
 
@@ -35,7 +36,7 @@ class Reading(Generic[T]):
 class KnownParts:
     """The last reading of each part; None, or no entry, of what was never read.
 
-    ``looked_at`` is when all parts were last to be read, and ``asked_broker`` who was asked; None once that
+    ``looked_at`` is when the last look at all parts began, and ``asked_broker`` who was asked; None once that
     broker's connection has ended since.
     """
 
@@ -74,19 +75,21 @@ def forget_asked_broker(parts: KnownParts, events: Collection[ConnectionEvent]) 
 
 def learn(parts: KnownParts, observation: ClusterObservation) -> KnownParts:
     """Return the parts with those that were read."""
-    at = observation.at
     values: dict[str, Any] = {}
     if observation.is_whole:
-        values = {"looked_at": at, "asked_broker": observation.asked_broker}
+        values = {"looked_at": observation.began_at, "asked_broker": observation.asked_broker}
     values |= {
-        name: Reading(at, getattr(observation, name))
+        name: _read(observation, getattr(observation, name))
         for name in _SINGLE_PARTS
         if getattr(observation, name) is not None
     }
+    if observation.quorum and observation.quorum.leader < 0:
+        # One that elects: who leads after it counts.
+        del values["quorum"]
     for name in _PARTS_BY_SUBJECT:
         values[name] = {
             **getattr(parts, name),
-            **{subject: Reading(at, value) for subject, value in getattr(observation, name).items()},
+            **{subject: _read(observation, value) for subject, value in getattr(observation, name).items()},
         }
     return _forget_absent(replace(parts, **_complete(parts, observation, values)))
 
@@ -100,13 +103,17 @@ def _complete(parts: KnownParts, observation: ClusterObservation, values: dict[s
             for broker_id, broker in parts.brokers.value.items()
             if broker_id not in live
         }
-        values["brokers"] = Reading(observation.at, {**fenced, **live})
+        values["brokers"] = _read(observation, {**fenced, **live})
     if observation.topics is not None and parts.topics:
         hidden = {
             name: parts.topics.value[name] for name in observation.hidden_topics if name in parts.topics.value
         }
-        values["topics"] = Reading(observation.at, {**observation.topics, **hidden})
+        values["topics"] = _read(observation, {**observation.topics, **hidden})
     return values
+
+
+def _read(observation: ClusterObservation, value: T) -> Reading[T]:
+    return Reading(observation.began_at, observation.at, value)
 
 
 def _forget_absent(parts: KnownParts) -> KnownParts:

@@ -53,7 +53,7 @@ def follow_leaderships(
     if not counts.reasons:
         return window, ()
     if window is None:
-        window = LeadershipWindow(before.topics.at, _count_leaders(before.topics), counts)
+        window = LeadershipWindow(before.topics.began_at, _count_leaders(before.topics), counts)
     else:
         window = LeadershipWindow(window.starts, window.leaders, window.counts + counts)
     return window, (_describe(window, after.topics, count_under_replicated(after)),)
@@ -98,11 +98,13 @@ def _count(before: Mapping[str, ObservedTopic], after: Mapping[str, ObservedTopi
             continue
         counts.lost[-1 if earlier.leader is None else earlier.leader] += 1
         counts.gained[-1 if later.leader is None else later.leader] += 1
-        is_balance = (
-            later.leader is not None and later.leader == later.replicas[0] and earlier.leader in later.in_sync
-        )
-        counts.reasons["balanced" if is_balance else "failed_over"] += 1
+        counts.reasons["balanced" if is_balance(earlier, later) else "failed_over"] += 1
     return counts
+
+
+def is_balance(before: ObservedPartition, after: ObservedPartition) -> bool:
+    """Return whether a partition's leader is the preferred one now, while the one before is in sync."""
+    return after.leader == after.replicas[0] and before.leader in after.in_sync
 
 
 def _pair_partitions(

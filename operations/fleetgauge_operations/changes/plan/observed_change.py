@@ -34,15 +34,20 @@ class ObservedChange:
 
 
 def limit_changes(changes: Iterable[ObservedChange]) -> tuple[ObservedChange, ...]:
-    """Replace many changes of one kind by one that counts them, so that a look has a bounded number."""
+    """Replace many changes of one kind by one that counts them, unless they last."""
     by_kind: dict[tuple[ChangeKind, ChangePhase], list[ObservedChange]] = {}
     for change in changes:
         by_kind.setdefault((change.kind, change.phase), []).append(change)
     return tuple(
         change
-        for alike in by_kind.values()
-        for change in (alike if len(alike) <= MAX_CHANGES_OF_KIND else [_summarize(alike)])
+        for (_, phase), alike in by_kind.items()
+        for change in ([_summarize(alike)] if _is_limited(phase, alike) else alike)
     )
+
+
+def _is_limited(phase: ChangePhase, alike: list[ObservedChange]) -> bool:
+    # What was begun would never end if it had no record of its own.
+    return phase is ChangePhase.HAPPENED and len(alike) > MAX_CHANGES_OF_KIND
 
 
 def _summarize(alike: list[ObservedChange]) -> ObservedChange:
@@ -50,7 +55,7 @@ def _summarize(alike: list[ObservedChange]) -> ObservedChange:
     return ObservedChange(
         alike[0].kind,
         min(change.starts for change in alike),
-        alike[-1].ends,
+        max((change.ends for change in alike if change.ends), default=None),
         after={"changes": len(alike)},
         evidence={"topics": topics[:MAX_CHANGES_OF_KIND]},
         phase=alike[0].phase,

@@ -37,31 +37,41 @@ class Reassignment:
     starts: datetime
     targets: Mapping[TopicPartition, Target]
     pending: frozenset[TopicPartition]
+    moved_bytes: Mapping[TopicPartition, int] = field(default_factory=dict)
+    """The size of the new replicas of each partition, when it was looked at last."""
     outcomes: Counter[str] = field(default_factory=Counter)
     reported_at: datetime | None = None
     was_running_at_first_look: bool = False
 
 
 def follow_reassignment(
-    reassignment: Reassignment | None, before: KnownParts, after: KnownParts, moved_bytes: int | None
+    reassignment: Reassignment | None,
+    before: KnownParts,
+    after: KnownParts,
+    moved_bytes: Mapping[TopicPartition, int],
 ) -> tuple[Reassignment | None, tuple[ObservedChange, ...]]:
     """Return the reassignment by now, and its begin, its progress of a minute, or its end.
 
-    ``moved_bytes`` is the size of the replicas that are being added.
+    ``moved_bytes`` are the sizes of the replicas that are being added. Nothing is compared unless both the
+    partitions and what is reassigned were read.
     """
-    if not after.topics or not after.moves or (before.topics and before.topics.at == after.topics.at):
+    if (
+        not after.topics
+        or not after.moves
+        or after.topics.at != after.moves.at
+        or (before.topics and before.topics.at == after.topics.at)
+    ):
         return reassignment, ()
     now = after.topics.at
     current = reassignment
-    moves = after.moves.value
-    targets = {partition: _find_target(partition, move, before, after) for partition, move in moves.items()}
-    quick = dict(_find_completed_unseen(reassignment, before, after))
+    targets = dict(_find_targets(reassignment, before, after))
+    quick = dict(_find_completed_unseen(reassignment, targets, before, after))
     if (targets or quick) and current is None:
-        starts = before.topics.at if before.topics else now
+        starts = before.topics.began_at if before.topics else now
         current = Reassignment(starts, {}, frozenset(), was_running_at_first_look=before.topics is None)
     if current is None:
         return None, ()
-    current = _advance(current, targets, quick, after)
+    current = _advance(current, targets, quick, moved_bytes, after)
     if not current.pending:
         return None, (_describe_end(current, now, after), *_describe_factors(current, now, after))
     phase = ChangePhase.BEGUN if reassignment is None else ChangePhase.PROGRESS
@@ -72,8 +82,30 @@ def follow_reassignment(
     )
     if not is_due:
         return current, ()
-    change = _describe(current, None, phase, after, moved_bytes)
+    change = _describe(current, None, phase, after)
     return replace(current, reported_at=now), (change,)
+
+
+def _find_targets(
+    reassignment: Reassignment | None, before: KnownParts, after: KnownParts
+) -> Iterator[tuple[TopicPartition, Target]]:
+    """Yield the partitions that are reassigned, as far as both readings agree on it.
+
+    The partitions are read a moment before what is reassigned, and from another node. A move that began in
+    between counts at the next look, and so does the end of one.
+    """
+    moves = after.moves.value if after.moves else {}
+    for partition, move in moves.items():
+        later = after.partition(partition)
+        if later is None or move.adding <= set(later.replicas):
+            yield partition, _find_target(partition, move, before, after)
+    for partition in reassignment.pending - moves.keys() if reassignment else ():
+        metadata, target = (
+            after.partition(partition),
+            reassignment.targets[partition] if reassignment else None,
+        )
+        if metadata and target and target.brokers and target.brokers <= set(metadata.replicas):
+            yield partition, target
 
 
 def _find_target(
@@ -87,10 +119,16 @@ def _find_target(
 
 
 def _find_completed_unseen(
-    reassignment: Reassignment | None, before: KnownParts, after: KnownParts
+    reassignment: Reassignment | None,
+    targets: Mapping[TopicPartition, Target],
+    before: KnownParts,
+    after: KnownParts,
 ) -> Iterator[tuple[TopicPartition, Target]]:
     """Yield the partitions that got other replicas, or another order of them, between two looks."""
-    if not before.topics or not after.topics or not after.moves:
+    if not before.topics or not after.topics or not after.moves or not before.moves:
+        return
+    if before.topics.at != before.moves.at:
+        # What was reassigned then is not known, and may be going on.
         return
     pending = reassignment.pending if reassignment else frozenset()
     for name, topic in after.topics.value.items():
@@ -103,6 +141,7 @@ def _find_completed_unseen(
                 previous
                 and previous.replicas != later.replicas
                 and partition not in pending
+                and partition not in targets
                 and partition not in after.moves.value
             ):
                 brokers = frozenset(previous.replicas) ^ frozenset(later.replicas)
@@ -113,6 +152,7 @@ def _advance(
     reassignment: Reassignment,
     targets: Mapping[TopicPartition, Target],
     quick: Mapping[TopicPartition, Target],
+    moved_bytes: Mapping[TopicPartition, int],
     after: KnownParts,
 ) -> Reassignment:
     outcomes = Counter(reassignment.outcomes)
@@ -130,6 +170,7 @@ def _advance(
         reassignment,
         targets={**reassignment.targets, **kept},
         pending=frozenset(targets),
+        moved_bytes={**reassignment.moved_bytes, **moved_bytes},
         outcomes=+outcomes,
     )
 
@@ -148,7 +189,7 @@ def _describe_end(reassignment: Reassignment, now: datetime, after: KnownParts) 
     outcomes = reassignment.outcomes
     is_cancelled = outcomes["cancelled"] > 0 and not outcomes["done"]
     phase = ChangePhase.CANCELLED if is_cancelled else ChangePhase.ENDED
-    return _describe(reassignment, now, phase, after, None)
+    return _describe(reassignment, now, phase, after)
 
 
 def _describe(
@@ -156,7 +197,6 @@ def _describe(
     ends: datetime | None,
     phase: ChangePhase,
     after: KnownParts,
-    moved_bytes: int | None,
 ) -> ObservedChange:
     targets = reassignment.targets
     listed = sorted(targets)[:_MAX_LISTED]
@@ -180,7 +220,7 @@ def _describe(
             "remaining": len(reassignment.pending),
             "outcomes": dict(reassignment.outcomes),
             "brokers": sorted(frozenset().union(*(target.brokers for target in targets.values()))),
-            "moved_bytes": moved_bytes,
+            "moved_bytes": sum(reassignment.moved_bytes.values()) if reassignment.moved_bytes else None,
             "in_progress_at_first_look": reassignment.was_running_at_first_look,
         },
         phase=phase,

@@ -1,44 +1,74 @@
 """Restarts of brokers, which no API of Kafka reports.
 
 A restart shows by two signs that come together. The process that ended has closed the connection that was
-held to it; a connection alone also ends for reasons of the network or a load balancer. And the controller has
-fenced the broker, or its followers and leaders have noticed: it has left the in-sync replicas of a partition,
-or leads a partition, as before, with a higher epoch. A broker whose network is cut from the controller's
-shows that sign too, but keeps its connections.
+held to it; a connection alone also ends for reasons of the network or a load balancer. And the cluster has
+noticed: the controller has fenced the broker; it has left the in-sync replicas of a partition; another broker
+leads in its place, although nobody balanced leaders; or it leads a partition, as before, with a higher epoch.
+A broker whose network to the controllers is cut shows such a sign too, but keeps its connections.
 """
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from fleetgauge_core.metadata import ConnectionEvent, ConnectionEventKind, ObservedTopic
+from fleetgauge_core.metadata import (
+    ConnectionEvent,
+    ConnectionEventKind,
+    ObservedPartition,
+    TopicPartition,
+)
 from fleetgauge_core.tables import ChangeKind
-from fleetgauge_operations.changes.plan.known_parts import KnownParts
+from fleetgauge_operations.changes.plan.known_parts import KnownParts, Reading
+from fleetgauge_operations.changes.plan.leadership_moves import is_balance
 from fleetgauge_operations.changes.plan.observed_change import ObservedChange
 
 #: How long after a broker's return the second sign may be missing: it shows at the next look.
 CONFIRM_WITHIN = timedelta(seconds=60)
+#: No broker starts faster: a connection that is open again by then was closed by somebody else.
+_SHORTEST_RESTART = timedelta(seconds=1)
 #: A replaced broker has less than this share of what it held before.
 _EMPTY_SHARE = 0.1
-_FENCED, _LEFT_SYNC, _EPOCH = "fenced", "left_in_sync_replicas", "leader_epoch"
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerHoldings:
+    """What a broker holds: its replicas, by topic ID as well, its log directories, and their size.
+
+    ``partitions`` are None if they are not known.
+    """
+
+    partitions: Mapping[tuple[TopicPartition, str], ObservedPartition] | None
+    directory_id: str | None
+    log_dirs: tuple[str, ...]
+    has_offline_dir: bool
+    size: Reading[int] | None
 
 
 @dataclass(frozen=True, slots=True)
 class Outage:
     """A broker whose connection ended; ``signs`` are those of a restart beside that.
 
-    ``before`` is what was known of the cluster when the connection ended, to compare with.
+    ``before`` is what it held at the last look before. ``opened_at`` is when a connection was opened again,
+    and ``back_at`` when the broker was first seen unfenced after that.
     """
 
     ended_at: datetime
-    before: KnownParts
+    before: BrokerHoldings
     signs: frozenset[str] = frozenset()
     opened_at: datetime | None = None
+    back_at: datetime | None = None
+
+    def is_dismissed_at(self, now: datetime) -> bool:
+        """Return whether only the connection has ended: there is no other sign a while after the return."""
+        return not self.signs and self.back_at is not None and now - self.back_at > CONFIRM_WITHIN
 
 
 @dataclass(frozen=True, slots=True)
 class Connections:
-    """The brokers that may be restarting, and each broker's last version of Kafka, with its time."""
+    """The brokers that may be restarting, and each broker's last version of Kafka.
+
+    A version has the time at which it was seen last: when its connection was opened, or when it ended.
+    """
 
     outages: Mapping[int, Outage] = field(default_factory=dict)
     versions: Mapping[int, tuple[datetime, tuple[int, ...]]] = field(default_factory=dict)
@@ -60,28 +90,22 @@ def follow_connections(
     outages, versions = dict(connections.outages), dict(connections.versions)
     changes: list[ObservedChange] = []
     for event in events:
-        broker_id = event.broker_id
         if event.kind is ConnectionEventKind.ENDED:
-            earlier = outages.get(broker_id)
-            if earlier and earlier.opened_at and earlier.signs:
-                changes += _describe_restart(broker_id, earlier, after)
-            signs = frozenset({_FENCED} if _is_fenced(before, broker_id) else ())
-            outages[broker_id] = Outage(event.at, before, signs)
+            changes += _begin_outage(outages, event, before, after)
+            if event.broker_id in versions:
+                versions[event.broker_id] = event.at, versions[event.broker_id][1]
         elif event.version is not None:
-            if broker_id in outages:
-                outages[broker_id] = replace(outages[broker_id], opened_at=event.at)
-            changes += _compare_versions(broker_id, versions.get(broker_id), event)
-            versions[broker_id] = event.at, event.version
-    now = after.brokers.at if after.brokers else None
+            _note_return(outages, event)
+            changes += _compare_versions(versions.get(event.broker_id), event)
+            versions[event.broker_id] = event.at, event.version
     for broker_id, outage in tuple(outages.items()):
-        signs = outage.signs | _find_signs(broker_id, outage, after)
-        outages[broker_id] = outage = replace(outage, signs=signs)
-        if outage.opened_at is None or now is None or not after.has_looked_since(outage.opened_at):
-            continue
-        if signs and not _is_fenced(after, broker_id):
-            changes += _describe_restart(broker_id, outage, after)
+        if after.brokers and outage.is_dismissed_at(after.brokers.at):
             del outages[broker_id]
-        elif not signs and now - outage.opened_at > CONFIRM_WITHIN:
+            continue
+        outages[broker_id] = updated = _update(broker_id, outage, after)
+        # A whole look at what the broker holds now tells whether it was replaced.
+        if updated.back_at and updated.signs and after.has_looked_since(updated.back_at):
+            changes += _describe_restart(broker_id, updated, after)
             del outages[broker_id]
     registered = after.brokers.value if after.brokers else {}
     return (
@@ -93,39 +117,85 @@ def follow_connections(
     )
 
 
+def _begin_outage(
+    outages: dict[int, Outage], event: ConnectionEvent, before: KnownParts, after: KnownParts
+) -> list[ObservedChange]:
+    """Note that a connection has ended; return the restart that was going on before, if it was one."""
+    broker_id, earlier = event.broker_id, outages.get(event.broker_id)
+    signs = frozenset({"fenced"} if _is_fenced(before, broker_id) else ())
+    outages[broker_id] = Outage(event.at, find_holdings(broker_id, before), signs)
+    if earlier and earlier.opened_at and earlier.signs:
+        return _describe_restart(broker_id, earlier, after)
+    return []
+
+
+def _note_return(outages: dict[int, Outage], event: ConnectionEvent) -> None:
+    outage = outages.get(event.broker_id)
+    if outage is None:
+        return
+    if event.at - outage.ended_at < _SHORTEST_RESTART:
+        del outages[event.broker_id]
+    else:
+        outages[event.broker_id] = replace(outage, opened_at=event.at)
+
+
+def find_holdings(broker_id: int, parts: KnownParts) -> BrokerHoldings:
+    """Return what a broker is known to hold."""
+    directories = parts.log_dirs[broker_id].value if broker_id in parts.log_dirs else {}
+    return BrokerHoldings(
+        {
+            (TopicPartition(name, number), topic.topic_id): partition
+            for name, topic in parts.topics.value.items()
+            for number, partition in topic.partitions.items()
+            if broker_id in partition.replicas
+        }
+        if parts.topics
+        else None,
+        parts.quorum.value.directory_ids.get(broker_id) if parts.quorum else None,
+        tuple(sorted(directories)),
+        any(directory.is_offline for directory in directories.values()),
+        parts.stored_bytes.get(broker_id),
+    )
+
+
 def _is_fenced(parts: KnownParts, broker_id: int) -> bool:
     broker = parts.brokers.value.get(broker_id) if parts.brokers else None
     return broker is not None and broker.is_fenced
 
 
+def _update(broker_id: int, outage: Outage, after: KnownParts) -> Outage:
+    """Return the outage with the signs that are seen by now, and with the broker's return."""
+    outage = replace(outage, signs=outage.signs | _find_signs(broker_id, outage, after))
+    if outage.back_at or not outage.opened_at or not after.brokers or _is_fenced(after, broker_id):
+        return outage
+    read_at = after.brokers.began_at
+    return replace(outage, back_at=read_at) if read_at >= outage.opened_at else outage
+
+
 def _find_signs(broker_id: int, outage: Outage, after: KnownParts) -> set[str]:
     signs: set[str] = set()
     if after.brokers and after.brokers.at >= outage.ended_at and _is_fenced(after, broker_id):
-        signs.add(_FENCED)
-    if outage.before.topics and after.topics and after.topics.at >= outage.ended_at:
-        signs |= _compare_partitions(broker_id, outage.before.topics.value, after.topics.value)
+        signs.add("fenced")
+    if outage.before.partitions and after.topics and after.topics.at >= outage.ended_at:
+        for (partition, topic_id), earlier in outage.before.partitions.items():
+            topic = after.topics.value.get(partition.topic)
+            if topic is None or topic.topic_id != topic_id:
+                continue
+            later = topic.partitions.get(partition.partition)
+            if later is not None and later != earlier:
+                signs |= _compare_partition(broker_id, earlier, later)
     return signs
 
 
-def _compare_partitions(
-    broker_id: int, before: Mapping[str, ObservedTopic], after: Mapping[str, ObservedTopic]
-) -> set[str]:
+def _compare_partition(broker_id: int, before: ObservedPartition, after: ObservedPartition) -> set[str]:
     signs: set[str] = set()
-    for name, topic in after.items():
-        earlier = before.get(name)
-        if earlier is None or earlier.topic_id != topic.topic_id or earlier.partitions == topic.partitions:
-            continue
-        for number, partition in topic.partitions.items():
-            previous = earlier.partitions.get(number)
-            if previous is None or broker_id not in partition.replicas:
-                continue
-            if broker_id in previous.in_sync and broker_id not in partition.in_sync:
-                signs.add(_LEFT_SYNC)
-            if (
-                previous.leader == partition.leader == broker_id
-                and partition.leader_epoch > previous.leader_epoch
-            ):
-                signs.add(_EPOCH)
+    if broker_id in after.replicas and broker_id in before.in_sync and broker_id not in after.in_sync:
+        signs.add("left_in_sync_replicas")
+    if before.leader == broker_id:
+        if after.leader == broker_id and after.leader_epoch > before.leader_epoch:
+            signs.add("leader_epoch")
+        elif after.leader != broker_id and broker_id in after.replicas and not is_balance(before, after):
+            signs.add("leadership_failed_over")
     return signs
 
 
@@ -143,48 +213,38 @@ def _describe_restart(broker_id: int, outage: Outage, after: KnownParts) -> list
             "down_s": round((opened_at - outage.ended_at).total_seconds(), 1),
         },
     )
-    replacement = _find_replacement(broker_id, outage.before, after)
+    replacement = _find_replacement(outage.before, find_holdings(broker_id, after))
     if replacement is None:
         return [restart]
     before, current = replacement
-    return [
-        restart,
-        ObservedChange(
-            ChangeKind.BROKER_REPLACED,
-            outage.ended_at,
-            opened_at,
-            broker_id,
-            before=before,
-            after=current,
-        ),
-    ]
+    return [restart, replace(restart, kind=ChangeKind.BROKER_REPLACED, before=before, after=current)]
 
 
 def _find_replacement(
-    broker_id: int, before: KnownParts, after: KnownParts
+    before: BrokerHoldings, after: BrokerHoldings
 ) -> tuple[dict[str, object], dict[str, object]] | None:
     """Return how the directories differ from those before, if they are others or empty."""
-    if before.quorum and after.quorum:
-        ids = [parts.value.directory_ids.get(broker_id) for parts in (before.quorum, after.quorum)]
-        if None not in ids and ids[0] != ids[1]:
-            return {"directory_id": ids[0]}, {"directory_id": ids[1]}
-    directories = [
-        sorted(parts.log_dirs[broker_id].value) if broker_id in parts.log_dirs else None
-        for parts in (before, after)
-    ]
-    if directories[0] and directories[1] and not set(directories[0]) & set(directories[1]):
-        return {"log_dirs": directories[0]}, {"log_dirs": directories[1]}
-    sizes = [
-        parts.stored_bytes[broker_id].value if broker_id in parts.stored_bytes else None
-        for parts in (before, after)
-    ]
-    if sizes[0] and sizes[1] is not None and sizes[1] < _EMPTY_SHARE * sizes[0]:
-        return {"stored_bytes": sizes[0]}, {"stored_bytes": sizes[1]}
+    if before.directory_id and after.directory_id and before.directory_id != after.directory_id:
+        return {"directory_id": before.directory_id}, {"directory_id": after.directory_id}
+    if before.log_dirs and after.log_dirs and not set(before.log_dirs) & set(after.log_dirs):
+        return {"log_dirs": list(before.log_dirs)}, {"log_dirs": list(after.log_dirs)}
+    sizes = before.size, after.size
+    # A broker may also hold less because its replicas were moved or deleted, or a directory has failed.
+    is_comparable = (
+        before.partitions is not None
+        and after.partitions is not None
+        and before.partitions.keys() == after.partitions.keys()
+        and not after.has_offline_dir
+    )
+    if is_comparable and sizes[0] and sizes[1] and sizes[0].at < sizes[1].at:
+        bytes_before, bytes_after = sizes[0].value, sizes[1].value
+        if bytes_after < _EMPTY_SHARE * bytes_before:
+            return {"stored_bytes": bytes_before}, {"stored_bytes": bytes_after}
     return None
 
 
 def _compare_versions(
-    broker_id: int, earlier: tuple[datetime, tuple[int, ...]] | None, event: ConnectionEvent
+    earlier: tuple[datetime, tuple[int, ...]] | None, event: ConnectionEvent
 ) -> list[ObservedChange]:
     if earlier is None or event.version is None or earlier[1] == event.version:
         return []
@@ -193,7 +253,7 @@ def _compare_versions(
             ChangeKind.BROKER_VERSION,
             earlier[0],
             event.at,
-            broker_id,
+            event.broker_id,
             before={"version": format_version(earlier[1])},
             after={"version": format_version(event.version)},
         )

@@ -9,8 +9,8 @@ restart a broker of Kafka 4.3 has settings of a deleted topic for a new one of t
 4.3.1), and others do not.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from fleetgauge_core.metadata import (
@@ -34,6 +34,8 @@ THROTTLE_SETTINGS = frozenset(
         "follower.replication.throttled.replicas",
     }
 )
+#: Values of a throttle that limit nothing: no replica is listed; the rate's default, set explicitly.
+UNLIMITED_VALUES = frozenset({"", "none", "9223372036854775807"})
 _ABSENT = ObservedSetting(None, SettingOrigin.INHERITED, False)
 
 
@@ -65,7 +67,7 @@ def find_setting_changes(before: KnownParts, after: KnownParts) -> Iterator[Sett
             yield SettingChange(
                 owner,
                 name,
-                earlier.at,
+                earlier.began_at,
                 reading.at,
                 _own_value(earlier.value.get(name, _ABSENT)),
                 _own_value(reading.value.get(name, _ABSENT)),
@@ -100,9 +102,7 @@ def _own_value(setting: ObservedSetting) -> str | None:
     return setting.value if is_own else None
 
 
-def describe_setting_changes(
-    changes: Iterator[SettingChange] | list[SettingChange],
-) -> Iterator[ObservedChange]:
+def describe_setting_changes(changes: Iterable[SettingChange]) -> Iterator[ObservedChange]:
     """Yield one change for each owner; throttles are not among them."""
     by_owner: dict[SettingOwner, list[SettingChange]] = {}
     for change in changes:
@@ -131,6 +131,15 @@ def find_topic(owner: SettingOwner) -> str | None:
     return owner.name if owner.scope is SettingScope.TOPIC else None
 
 
-def select_throttles(changes: list[SettingChange]) -> Mapping[tuple[SettingOwner, str], SettingChange]:
-    """Return the changes of throttles by owner and setting."""
-    return {(change.owner, change.name): change for change in changes if change.name in THROTTLE_SETTINGS}
+def select_throttles(changes: Iterable[SettingChange]) -> Mapping[tuple[SettingOwner, str], SettingChange]:
+    """Return the changes of throttles by owner and setting; a value that limits nothing is none."""
+    limits = (
+        replace(change, before=_find_limit(change.before), after=_find_limit(change.after))
+        for change in changes
+        if change.name in THROTTLE_SETTINGS
+    )
+    return {(change.owner, change.name): change for change in limits if change.before != change.after}
+
+
+def _find_limit(value: str | None) -> str | None:
+    return None if value in UNLIMITED_VALUES else value

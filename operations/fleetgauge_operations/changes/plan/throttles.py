@@ -1,27 +1,29 @@
 """Throttles of replication, from when they are set until they are cleared, and fights about them.
 
-Two tools fight about a throttle when its value returns to an earlier one again and again: each undoes what
-the other one sets.
+Two tools fight about a throttle when its value returns to an earlier one again and again within minutes: each
+undoes what the other one sets. A single tool that moves data in batches sets and clears it, too, but not as
+often.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from fleetgauge_core.metadata import SettingOrigin, SettingOwner
+from fleetgauge_core.metadata import SettingOrigin, SettingOwner, SettingScope
 from fleetgauge_core.tables import ChangeKind, ChangePhase
 from fleetgauge_operations.changes.plan.known_parts import KnownParts
 from fleetgauge_operations.changes.plan.observed_change import ObservedChange
 from fleetgauge_operations.changes.plan.setting_changes import (
     THROTTLE_SETTINGS,
+    UNLIMITED_VALUES,
     SettingChange,
     find_broker_id,
     find_topic,
 )
 
-_FIGHT_WITHIN = timedelta(minutes=10)
+_FIGHT_WITHIN = timedelta(minutes=5)
 #: How often a value returns within that time.
-_FIGHT_RETURNS = 2
+_FIGHT_RETURNS = 3
 
 ThrottleKey = tuple[SettingOwner, str]
 
@@ -34,10 +36,14 @@ class ThrottleHistory:
     values: tuple[tuple[datetime, str | None], ...] = ()
     fight_at: datetime | None = None
 
+    def is_past_at(self, now: datetime) -> bool:
+        """Return whether it is cleared, and has been for longer than a fight takes."""
+        return self.starts is None and now - self.values[-1][0] > _FIGHT_WITHIN
+
 
 @dataclass(frozen=True, slots=True)
 class Throttles:
-    """All throttles that were ever seen set; None before the first look at settings."""
+    """The throttles that are set, or were a short while ago."""
 
     histories: Mapping[ThrottleKey, ThrottleHistory] = field(default_factory=dict)
 
@@ -48,36 +54,52 @@ def follow_throttles(
     """Return the throttles by now, and those that were set, changed, cleared or fought about."""
     histories = dict(throttles.histories)
     observed: list[ObservedChange] = []
-    for key, read_at, value in _find_set(after):
+    present = dict(_find_set(after))
+    for key, (read_at, value) in present.items():
         # One that was set before the first look began then, as far as is known.
-        if key not in histories and key not in changes:
+        if key not in changes and (key not in histories or histories[key].starts is None):
             histories[key] = ThrottleHistory(read_at, ((read_at, value),))
     for key, change in sorted(changes.items()):
-        history = histories.get(key, ThrottleHistory(None))
-        values = (
-            tuple(entry for entry in history.values if change.ends - entry[0] <= _FIGHT_WITHIN)
-            or history.values[-1:]
-        )
-        history = ThrottleHistory(history.starts, (*values, (change.ends, change.after)), history.fight_at)
-        observed.append(_describe(change, history))
-        if _is_fight(history, change.ends):
-            observed.append(_describe_fight(change, history))
-            history = ThrottleHistory(history.starts, history.values, change.ends)
-        starts = None if change.after is None else history.starts or change.starts
-        histories[key] = ThrottleHistory(starts, history.values, history.fight_at)
-    still_set = {key for key, _, _ in _find_set(after)}
-    gone = [key for key, history in histories.items() if history.starts and key not in still_set]
-    for owner, name in sorted(gone):
-        history = histories.pop((owner, name))
-        observed.append(_describe_lost(owner, name, history, after))
+        histories[key], changed = _follow(histories.get(key, ThrottleHistory(None)), change)
+        observed += changed
+    for key, history in sorted(histories.items(), key=lambda entry: entry[0]):
+        if history.starts and key not in present and _is_known(key[0], after):
+            del histories[key]
+            observed.append(_describe_lost(*key, history, after))
+        elif after.looked_at and history.is_past_at(after.looked_at):
+            del histories[key]
     return Throttles(histories), tuple(observed)
 
 
-def _find_set(parts: KnownParts) -> Iterator[tuple[ThrottleKey, datetime, str | None]]:
+def _find_set(parts: KnownParts) -> Iterator[tuple[ThrottleKey, tuple[datetime, str | None]]]:
     for owner, reading in parts.settings.items():
         for name in THROTTLE_SETTINGS & reading.value.keys():
-            if reading.value[name].origin is SettingOrigin.OWN:
-                yield (owner, name), reading.at, reading.value[name].value
+            setting = reading.value[name]
+            if setting.origin is SettingOrigin.OWN and setting.value not in UNLIMITED_VALUES:
+                yield (owner, name), (reading.at, setting.value)
+
+
+def _is_known(owner: SettingOwner, parts: KnownParts) -> bool:
+    """Return whether the settings of an owner were read, or it is known to be gone."""
+    if owner in parts.settings:
+        return True
+    if owner.scope is SettingScope.TOPIC:
+        return parts.topics is not None and owner.name not in parts.topics.value
+    if owner.scope is SettingScope.BROKER:
+        return parts.brokers is not None and int(owner.name) not in parts.brokers.value
+    return False
+
+
+def _follow(history: ThrottleHistory, change: SettingChange) -> tuple[ThrottleHistory, list[ObservedChange]]:
+    recent = [entry for entry in history.values if change.ends - entry[0] <= _FIGHT_WITHIN]
+    values = (*(recent or history.values[-1:]), (change.ends, change.after))
+    observed = [_describe(change, history)]
+    starts = None if change.after is None else history.starts or change.starts
+    history = replace(history, starts=starts, values=values)
+    if _is_fight(history, change.ends):
+        observed.append(_describe_fight(change, history))
+        history = replace(history, fight_at=change.ends)
+    return history, observed
 
 
 def _describe(change: SettingChange, history: ThrottleHistory) -> ObservedChange:

@@ -13,7 +13,7 @@ def compare_topics(before: KnownParts, after: KnownParts) -> Iterator[ObservedCh
     if not before.topics or not after.topics or before.topics.at == after.topics.at:
         return
     earlier, later = before.topics.value, after.topics.value
-    starts, ends = before.topics.at, after.topics.at
+    starts, ends = before.topics.began_at, after.topics.at
     for name in sorted(later.keys() - earlier.keys()):
         yield ObservedChange(ChangeKind.TOPIC_CREATED, starts, ends, topic=name, after=_describe(later[name]))
     for name in sorted(earlier.keys() - later.keys()):

@@ -52,10 +52,10 @@ class Server:
 
 @contextmanager
 def holding(
-    server: Server, on_end: Callable[[], None] = lambda: None
+    server: Server, on_event: Callable[[], None] = lambda: None
 ) -> Iterator[tuple[HeldConnections, list[ConnectionEvent]]]:
     access = ClusterAccess("127.0.0.1:1", NO_SECURITY)
-    connections = HeldConnections(access, lambda: datetime.now(UTC), on_end)
+    connections = HeldConnections(access, lambda: datetime.now(UTC), on_event)
     connections.start()
     try:
         connections.hold({1: server.address})

@@ -65,6 +65,7 @@ TOPIC, BROKER_1, ALL = (
 
 QUIET = ClusterObservation(
     START,
+    START,
     UUID,
     asked_broker=1,
     brokers={number: broker(number) for number in (1, 2, 3)},
@@ -89,12 +90,12 @@ QUIET = ClusterObservation(
 
 def look(seconds: float, **parts: Any) -> ClusterObservation:
     """Return a whole look at the quiet cluster with some parts replaced."""
-    return replace(QUIET, at=at(seconds), **parts)
+    return replace(QUIET, at=at(seconds), began_at=at(seconds), **parts)
 
 
 def fast_look(seconds: float, brokers: Mapping[int, ObservedBroker]) -> ClusterObservation:
     """Return a look at the brokers alone."""
-    return ClusterObservation(at(seconds), UUID, is_whole=False, brokers=brokers)
+    return ClusterObservation(at(seconds), at(seconds), UUID, is_whole=False, brokers=brokers)
 
 
 def with_setting(

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from fleetgauge_core.contract import MAX_RECORD_BYTES, ClusterChange
+from fleetgauge_core.fleet import Cluster
 from fleetgauge_core.tables import ActionKind, ChangeKind, ChangePhase
 from fleetgauge_operations.changes.change_output import change_document, format_change
 from fleetgauge_operations.changes.change_records import build_record
@@ -58,7 +59,7 @@ def test_of_a_change_the_latest_record_is_listed_unless_it_had_ended_before() ->
     deploy = replace(begun, change_id="d", cluster_id=None, segment="fleet", segment_value="", kind="deploy")
     other = replace(begun, change_id="o", cluster_id="payments")
     records = (begun, ended, deploy, other)
-    assert select_changes(records, "orders", START) == sorted(
+    assert select_changes(records, Cluster(id="orders", bootstrap="o:1"), START) == sorted(
         [deploy, ended], key=lambda each: (each.starts, each.at)
     )
     assert select_changes(records, None, START + 2 * HOUR) == sorted(
@@ -91,18 +92,40 @@ def test_lines_and_documents() -> None:
     assert (document["before"], document["ends"], document["evidence"]) == ({"orders-0": [1, 2]}, None, {})
 
 
-def test_a_throttle_is_ours_if_an_action_explains_it() -> None:
-    action = {"kind": ActionKind.THROTTLE, "cluster_id": "orders", "starts": START, "ends": START + HOUR}
-    assert find_throttle_owner([action], "orders", START + timedelta(seconds=20), None) == OURS
-    assert find_throttle_owner([action], "payments", START, None) == OTHER
-    assert find_throttle_owner([action], "orders", START + 2 * HOUR, None) == OTHER
-    assert find_throttle_owner([action | {"kind": "demote"}], "orders", START, None) == OTHER
-    assert find_throttle_owner([action | {"ends": None}], "orders", START + 2 * HOUR, None) == OURS
+THROTTLE = replace(BEGUN, kind=ChangeKind.THROTTLE, broker_id=1)
+ACTION = {
+    "kind": ActionKind.THROTTLE,
+    "cluster_id": "orders",
+    "broker_id": None,
+    "starts": START,
+    "ends": START + HOUR,
+    "detail": "{}",
+}
+
+
+@pytest.mark.parametrize(
+    ("changed", "cluster_id", "starts", "owner"),
+    [
+        ({}, "orders", START + timedelta(seconds=20), OURS),
+        ({}, "payments", START, OTHER),
+        ({}, "orders", START + 2 * HOUR, OTHER),
+        ({"kind": "demote"}, "orders", START, OTHER),
+        ({"ends": None}, "orders", START + 2 * HOUR, OURS),
+        ({"broker_id": 1}, "orders", START, OURS),
+        ({"broker_id": 2}, "orders", START, OTHER),
+        ({"detail": '{"outcome": "refused"}'}, "orders", START, OTHER),
+        ({"detail": '{"outcome": "done"}'}, "orders", START, OURS),
+    ],
+)
+def test_a_throttle_is_ours_if_an_action_explains_it(
+    changed: dict[str, object], cluster_id: str, starts: datetime, owner: str
+) -> None:
+    assert find_throttle_owner([ACTION | changed], cluster_id, replace(THROTTLE, starts=starts)) == owner
 
 
 @pytest.mark.parametrize("lake", [None, "/nowhere/at/all"])
 def test_without_a_lake_the_owner_of_a_throttle_is_unknown(lake: str | None) -> None:
     complete = create_throttle_completion(lake)
-    throttle = replace(BEGUN, kind=ChangeKind.THROTTLE)
-    assert complete("orders", throttle).evidence["owner"] == UNKNOWN
-    assert complete("orders", BEGUN) == BEGUN
+    throttle, other = complete("orders", [THROTTLE, BEGUN])
+    assert (throttle.evidence["owner"], other) == (UNKNOWN, BEGUN)
+    assert complete("orders", [BEGUN]) == (BEGUN,)

@@ -13,6 +13,7 @@ from fleetgauge_core.metadata import (
     ObservedQuorum,
     ObservedTopic,
     SettingOrigin,
+    TopicPartition,
 )
 from fleetgauge_core.tables import ChangeKind, ChangePhase
 from fleetgauge_operations.changes.plan.comparison import ObservedHistory, compare
@@ -39,6 +40,7 @@ from tests.unit.operations.changes.looks import (
 
 ORDERS = QUIET.topics["orders"]
 BROKERS = QUIET.brokers
+P0 = TopicPartition("orders", 0)
 
 
 def kinds(changes: list[ObservedChange]) -> list[ChangeKind]:
@@ -51,7 +53,7 @@ def only(changes: list[ObservedChange]) -> ObservedChange:
 
 
 def test_equal_looks_and_parts_that_cannot_be_read_show_no_change() -> None:
-    unread = ClusterObservation(at(15), QUIET.kafka_cluster_uuid, failures={"topics": "no right"})
+    unread = ClusterObservation(at(15), at(15), QUIET.kafka_cluster_uuid, failures={"topics": "no right"})
     assert not follow(unread, look(30), look(45))
 
 
@@ -200,6 +202,42 @@ def test_a_broker_that_hung_and_was_fenced_before_it_was_killed_has_restarted() 
     assert kinds(changes)[-1] is ChangeKind.BROKER_RESTARTED
 
 
+def test_a_connection_that_is_open_again_at_once_is_no_restart() -> None:
+    left = {"orders": topic(partition(1, [1, 2], [1]), partition(2, [2, 3]), partition(3, [3, 1]))}
+    changes = follow((look(30, topics=left), [ended(20, 2), opened(20.2, 2)]), look(45))
+    assert ChangeKind.BROKER_RESTARTED not in kinds(changes)
+
+
+def test_a_restart_shows_by_leaderships_that_failed_over() -> None:
+    led = {"orders": topic(partition(1, [1, 2]), partition(3, [2, 3], epoch=2), partition(3, [3, 1]))}
+    changes = follow((look(40, topics=led), [ended(20, 2), opened(25, 2)]))
+    (restarted,) = (change for change in changes if change.kind is ChangeKind.BROKER_RESTARTED)
+    assert restarted.evidence["signs"] == ["connection_ended", "leadership_failed_over"]
+
+
+def test_an_older_kafka_lists_no_broker_that_is_down_and_its_restart_is_one_all_the_same() -> None:
+    live = {number: BROKERS[number] for number in (1, 3)}
+    changes = follow(
+        (replace(fast_look(21, live), lists_fenced=False), [ended(20, 2)]),
+        (replace(fast_look(26, BROKERS), lists_fenced=False), [opened(25, 2)]),
+        look(27, lists_fenced=False),
+    )
+    assert kinds(changes) == [
+        ChangeKind.BROKER_FENCED,
+        ChangeKind.BROKER_UNFENCED,
+        ChangeKind.BROKER_RESTARTED,
+    ]
+
+
+def test_an_outage_of_a_cluster_does_not_last_into_the_one_that_takes_its_place() -> None:
+    changes = follow(
+        (fast_look(21, BROKERS), [ended(20, 2)]),
+        (look(40, kafka_cluster_uuid="another"), [opened(30, 2)]),
+        look(55, kafka_cluster_uuid="another"),
+    )
+    assert not changes
+
+
 def test_five_restarts_are_five() -> None:
     fenced = BROKERS | {2: broker(2, fenced=True)}
     looks = []
@@ -249,6 +287,17 @@ def test_a_broker_that_comes_back_with_its_data_is_not_replaced() -> None:
     assert ChangeKind.BROKER_REPLACED not in kinds(restart())
 
 
+def test_a_broker_that_was_emptied_before_its_restart_is_not_replaced() -> None:
+    fenced = BROKERS | {2: broker(2, fenced=True)}
+    drained = {"orders": topic(partition(1, [1, 3]), partition(3, [1, 3]), partition(3, [3, 1]))}
+    changes = follow(
+        (fast_look(21, fenced), [ended(20, 2)]),
+        (fast_look(30, BROKERS), [opened(29, 2)]),
+        look(31, topics=drained, stored_bytes={2: 0}),
+    )
+    assert ChangeKind.BROKER_REPLACED not in kinds(changes)
+
+
 def test_an_upgrade_is_another_version_at_the_next_connection() -> None:
     fenced = BROKERS | {2: broker(2, fenced=True)}
     changes = follow(
@@ -258,6 +307,7 @@ def test_an_upgrade_is_another_version_at_the_next_connection() -> None:
     )
     (change,) = (change for change in changes if change.kind is ChangeKind.BROKER_VERSION)
     assert (change.before, change.after) == ({"version": "4.1"}, {"version": "4.3"})
+    assert (change.starts, change.ends) == (at(20), at(30))
 
 
 def test_leaderships_are_counted_by_broker_over_a_minute_and_balance_is_told_from_failover() -> None:
@@ -290,9 +340,9 @@ def moving(number: int, replicas: list[int]) -> dict[str, ObservedTopic]:
 
 def test_a_reassignment_lasts_until_its_last_partition_has_its_replicas() -> None:
     changes = follow(
-        look(15, topics=moving(0, [1, 3, 2]), moves=move(0, [3], [2]), moved_bytes=100),
-        look(30, topics=moving(0, [1, 3, 2]), moves=move(0, [3], [2]), moved_bytes=200),
-        look(90, topics=moving(0, [1, 3, 2]), moves=move(0, [3], [2]), moved_bytes=900),
+        look(15, topics=moving(0, [1, 3, 2]), moves=move(0, [3], [2]), moved_bytes={P0: 100}),
+        look(30, topics=moving(0, [1, 3, 2]), moves=move(0, [3], [2]), moved_bytes={P0: 200}),
+        look(90, topics=moving(0, [1, 3, 2]), moves=move(0, [3], [2]), moved_bytes={P0: 900}),
         look(105, topics=moving(0, [1, 3])),
     )
     assert [(change.kind, change.phase) for change in changes] == [
@@ -305,7 +355,29 @@ def test_a_reassignment_lasts_until_its_last_partition_has_its_replicas() -> Non
     assert (begun.evidence["brokers"], begun.evidence["moved_bytes"]) == ([2, 3], 100)
     assert (progress.evidence["moved_bytes"], progress.evidence["remaining"]) == (900, 1)
     assert (end.starts, end.ends, end.after) == (at(0), at(105), {"orders-0": [1, 3]})
-    assert end.evidence["outcomes"] == {"done": 1}
+    assert (end.evidence["outcomes"], end.evidence["moved_bytes"]) == ({"done": 1}, 900)
+
+
+def test_what_is_reassigned_is_read_after_the_partitions_and_may_be_ahead_of_them() -> None:
+    # It begins between the two readings, and another one ends between them.
+    changes = follow(
+        look(15, moves=move(0, [3], [2])),
+        look(30, topics=moving(0, [1, 3, 2]), moves=move(0, [3], [2])),
+        look(45, topics=moving(0, [1, 3, 2])),
+        look(60, topics=moving(0, [1, 3])),
+    )
+    assert [(change.phase, change.after) for change in changes] == [
+        (ChangePhase.BEGUN, {"orders-0": [1, 3]}),
+        (ChangePhase.ENDED, {"orders-0": [1, 3]}),
+    ]
+    assert changes[-1].evidence["outcomes"] == {"done": 1}
+
+
+def test_without_what_is_reassigned_replicas_are_not_compared() -> None:
+    changes = follow(
+        look(15, topics=moving(0, [1, 3, 2]), moves=None), look(30, topics=moving(0, [1, 3, 2]), moves=None)
+    )
+    assert not changes
 
 
 def test_a_cancelled_reassignment_ends_with_the_replicas_of_before_in_any_order() -> None:
@@ -481,7 +553,20 @@ def test_two_tools_that_undo_each_other_fight() -> None:
     changes = follow(*(look(15 * (n + 1), settings=throttle(value)) for n, value in enumerate(values)))
     fights = [change for change in changes if change.kind is ChangeKind.THROTTLE_FIGHT]
     assert len(fights) == 1
-    assert fights[0].evidence["values"] == ["10", None, "10", None]
+    assert fights[0].evidence["values"] == values
+
+
+def test_a_tool_that_moves_two_batches_does_not_fight() -> None:
+    values = ["10", None, "10", None]
+    changes = follow(*(look(60 * (n + 1), settings=throttle(value)) for n, value in enumerate(values)))
+    assert ChangeKind.THROTTLE_FIGHT not in kinds(changes)
+
+
+@pytest.mark.parametrize("value", ["9223372036854775807"])
+def test_a_throttle_that_limits_nothing_is_none(value: str) -> None:
+    assert not follow(look(15, settings=throttle(value)), look(30, settings=throttle(None)))
+    listed = with_setting(TOPIC, **{"leader__replication__throttled__replicas": setting("")})
+    assert not follow(look(15, settings=listed), look(30))
 
 
 def test_a_throttle_ends_with_its_topic() -> None:
@@ -522,6 +607,8 @@ def test_an_election_without_a_leader_yet_is_no_move_of_the_controller() -> None
     electing = QUIET.quorum._replace(leader=-1, leader_epoch=8)
     back = QUIET.quorum._replace(leader_epoch=9)
     assert not follow(look(15, quorum=electing), look(30, quorum=back))
+    moved = QUIET.quorum._replace(leader=2, leader_epoch=9)
+    assert only(follow(look(15, quorum=electing), look(30, quorum=moved))).after == {"controller": 2}
 
 
 @given(st.lists(st.sampled_from(["brokers", "topics", "moves", "quorum", "settings", "quotas", "acls"])))
