@@ -107,7 +107,9 @@ def test_topics_settings_quotas_acls_and_features_are_found_with_their_values(
     delete_acls(observed)
     recreated = observed.expect(began, kind="topic_recreated", topic="short-lived")
     assert old_id is not None
-    assert recreated["before"]["topic_id"] == old_id.topic_id != recreated["after"]["topic_id"]
+    # librdkafka writes IDs in another alphabet than Kafka's own tools.
+    earlier_id = old_id.topic_id.replace("+", "-").replace("/", "_")
+    assert recreated["before"]["topic_id"] == earlier_id != recreated["after"]["topic_id"]
     assert observed.expect(began, kind="quota_changed")["after"] is None
     assert observed.expect(began, kind="acls_changed")["evidence"] == {"added": 0, "removed": 1}
     observed.wait_for_look(2)

@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 from fleetgauge_core.fleet import ClusterAccess
 from fleetgauge_core.kafka import observed_parts as parts
 from fleetgauge_core.kafka.cluster_queries import QueryFailure
-from fleetgauge_core.kafka.directed_client import DirectedClient
+from fleetgauge_core.kafka.directed_client import DirectedClient, is_unanswered
 from fleetgauge_core.kafka.errors import KafkaUnavailableError
 from fleetgauge_core.metadata import TopicPartition
 from fleetgauge_core.metadata.observation import (
@@ -36,6 +36,8 @@ from fleetgauge_core.metadata.observation import (
 
 _CLIENT_ID = "fleetgauge-observe"
 _TIMEOUT_S = 4.0
+#: How much later than the first another broker may answer that is more advanced.
+_GRACE_S = 0.5
 _TOPICS_PER_REQUEST = 500
 
 T = TypeVar("T")
@@ -57,6 +59,8 @@ class ClusterReader:
         """The metadata offset of the last whole observation."""
         self._cluster_uuid: str | None = None
         self._topic_names: frozenset[str] = frozenset()
+        self._silent: set[int] = set()
+        """Brokers that have not answered during this read, and so are not asked again."""
 
     def read(self, with_sizes: bool = False) -> ClusterObservation:
         """Read all parts; with the size of every broker's replicas if ``with_sizes``.
@@ -80,6 +84,7 @@ class ClusterReader:
         began_at = self._clock()
         versions, described = self._ask_current_broker(is_whole=True)
         failures: dict[str, str] = {}
+        self._silent = set()
         brokers = _keep(failures, "brokers", described, parts.parse_brokers)
         topics, hidden = self._read_topics(failures)
         moves = _keep(
@@ -171,7 +176,9 @@ class ClusterReader:
     def _choose_broker(self) -> Any:
         """Return the versions of the most advanced broker that answers."""
         request = parts.request_versions
-        results = self._client.request_all({broker_id: request() for broker_id in self._client.broker_ids})
+        results = self._client.request_all(
+            {broker_id: request() for broker_id in self._client.broker_ids}, _GRACE_S
+        )
         answers = {
             broker_id: result for broker_id, result in results.items() if not isinstance(result, QueryFailure)
         }
@@ -277,7 +284,12 @@ class ClusterReader:
         }
 
     def _ask_all(self, requests: Mapping[int, Any]) -> Mapping[int, Any]:
-        return self._client.request_all(requests)
+        """Return the responses of brokers, without those that did not answer before."""
+        results = self._client.request_all(
+            {broker_id: request for broker_id, request in requests.items() if broker_id not in self._silent}
+        )
+        self._silent |= {broker_id for broker_id, result in results.items() if is_unanswered(result)}
+        return results
 
 
 def _parse(response: Any, parse: Callable[[Any], T | QueryFailure]) -> T | QueryFailure:

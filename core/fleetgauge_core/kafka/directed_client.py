@@ -5,10 +5,11 @@ behind the other. For use in one thread: it drives the connections while it wait
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kafka.errors import IncompatibleBrokerVersion, KafkaError
+from kafka.future import Future
 from kafka.net.compat import KafkaNetClient
 
 from fleetgauge_core.fleet import ClusterAccess
@@ -26,11 +27,17 @@ from fleetgauge_core.kafka.own_resources import explain_creation_errors, find_er
 #: Metadata of a cluster with many thousand partitions takes megabytes.
 _MAX_RESPONSE_BYTES = 100_000_000
 _METADATA_MAX_AGE_MS = 10_000
+_POLL_S = 0.2
 _RECONNECT_MAX_MS = 500
 
 
 class _NoAnswer(QueryFailure):
     """The failure of a request that the broker did not answer."""
+
+
+def is_unanswered(result: Any) -> bool:
+    """Return whether a broker did not answer."""
+    return isinstance(result, _NoAnswer)
 
 
 def _send(client: KafkaNetClient, broker_id: int, request: Any) -> Any:
@@ -119,19 +126,31 @@ class DirectedClient:
             raise KafkaUnavailableError(f"broker {broker_id}: {result.reason}")
         return result
 
-    def request_all(self, requests: Mapping[int, Any]) -> dict[int, Any]:
-        """Send one request to each broker at once; return each response, or a QueryFailure."""
+    def request_all(self, requests: Mapping[int, Any], grace_s: float | None = None) -> dict[int, Any]:
+        """Send one request to each broker at once; return each response, or a QueryFailure.
+
+        With ``grace_s``, those that are still missing so long after the first response are not waited for.
+        """
         client = self._client
         if client is None:
             return dict.fromkeys(requests, _NoAnswer("not connected"))
         futures = {broker_id: _send(client, broker_id, request) for broker_id, request in requests.items()}
-        deadline_s = time.monotonic() + self._timeout_s
-        return {broker_id: self._wait(client, future, deadline_s) for broker_id, future in futures.items()}
+        self._wait(client, [future for future in futures.values() if isinstance(future, Future)], grace_s)
+        return {broker_id: self._take_result(future) for broker_id, future in futures.items()}
 
-    def _wait(self, client: KafkaNetClient, future: Any, deadline_s: float) -> Any:
+    def _wait(self, client: KafkaNetClient, futures: Sequence[Any], grace_s: float | None) -> None:
+        deadline_s = time.monotonic() + self._timeout_s
+        pending = [future for future in futures if not future.is_done]
+        while pending and (remaining_s := deadline_s - time.monotonic()) > 0:
+            # The client wakes up for whatever happens on one of its connections.
+            client.poll(timeout_ms=int(min(remaining_s, _POLL_S) * 1000))
+            pending = [future for future in pending if not future.is_done]
+            if grace_s is not None and any(future.succeeded() for future in futures if future.is_done):
+                deadline_s, grace_s = min(deadline_s, time.monotonic() + grace_s), None
+
+    def _take_result(self, future: Any) -> Any:
         if isinstance(future, QueryFailure):
             return future
-        client.poll(timeout_ms=int(max(0.0, deadline_s - time.monotonic()) * 1000), future=future)
         if not future.is_done:
             return _NoAnswer(f"no answer within {self._timeout_s:g} s")
         return future.value if future.succeeded() else _explain(future.exception)
