@@ -13,10 +13,12 @@ from pathlib import Path
 
 import psutil
 import pytest
+from click.testing import CliRunner
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from fleetgauge_core.fleet.load import load_fleet
+from fleetgauge_local.cli import fleet
 from fleetgauge_local.errors import LocalFleetError, NoFleetError, RequestError
 from fleetgauge_local.fleet import LocalFleet
 from fleetgauge_local.fleet_folder import FleetFolder, RunnerState, read_json
@@ -178,6 +180,23 @@ def test_a_killed_broker_refuses_connections_and_restarts_on_its_port_with_its_d
     breakable_fleet.wait_ready()
     assert find_port(breakable_fleet, "telemetry", 1) == port
     assert consume(breakable_fleet.bootstrap("telemetry"), "kept", 20) == list(range(20))
+
+
+def test_a_broker_is_restarted_in_an_orderly_way_by_the_command(breakable_fleet: LocalFleet) -> None:
+    directory = breakable_fleet.status().directory
+    before = find_broker_status(breakable_fleet, "orders", 3)
+    result = CliRunner().invoke(fleet, ["restart", "orders", "3", "--dir", str(directory), "--json"])
+    assert result.exit_code == 0, result.output
+    restart = json.loads(result.stdout)
+    assert (restart["cluster"], restart["broker"]) == ("orders", 3)
+    assert restart["ended_at"] < restart["started_at"]
+    breakable_fleet.wait_ready()
+    after = find_broker_status(breakable_fleet, "orders", 3)
+    assert (after.address, after.state, after.pid != before.pid) == (before.address, "up", True)
+    assert "shut down completed" in (directory / "brokers" / "orders-3" / "broker.log").read_text()
+    breakable_fleet.fault("kill", "orders", 3)
+    with pytest.raises(RequestError, match="orders-3 is dead: only a broker that is up can be restarted"):
+        breakable_fleet.restart("orders", 3)
 
 
 def test_a_slow_broker_delays_its_own_responses_only(breakable_fleet: LocalFleet) -> None:

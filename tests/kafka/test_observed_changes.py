@@ -236,7 +236,7 @@ def test_a_broker_that_comes_back_with_empty_directories_is_replaced(
     observed: ObservedCluster, topic: str
 ) -> None:
     local, folder = observed.local, Path(observed.local.status().directory) / "brokers" / f"{CLUSTER}-3"
-    fill(observed, topic, 2, 30_000_000)
+    fill(observed, topic, 2, 80_000_000)
     # Sizes are read every five minutes: a restart makes the observer read them.
     began = now()
     local.restart(CLUSTER, 3)

@@ -12,7 +12,7 @@ PLANTED = (0.0, 0.05, 0.2)
 
 
 def simulate_fleet(random: Random) -> list[int]:
-    """Return the bad minutes of five weeks: some clusters have many, in clumps of a few, by the hour of a day."""
+    """Return the bad minutes of five weeks; clusters have few or many, in clumps, by the hour of a day."""
     rate, phase, swing = exp(random.uniform(log(0.002), log(0.05))), random.random(), 0.8 * random.random()
     bad, minutes = False, []
     for minute in range(WEEKS * MINUTES_PER_WEEK):
