@@ -193,7 +193,7 @@ def test_a_broker_is_restarted_in_an_orderly_way_by_the_command(breakable_fleet:
     breakable_fleet.wait_ready()
     after = find_broker_status(breakable_fleet, "orders", 3)
     assert (after.address, after.state, after.pid != before.pid) == (before.address, "up", True)
-    assert "shut down completed" in (directory / "brokers" / "orders-3" / "broker.log").read_text()
+    assert "orders-3: sent SIGTERM" in (directory / "runner.log").read_text()
     breakable_fleet.fault("kill", "orders", 3)
     with pytest.raises(RequestError, match="orders-3 is dead: only a broker that is up can be restarted"):
         breakable_fleet.restart("orders", 3)
