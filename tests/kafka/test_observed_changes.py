@@ -29,6 +29,8 @@ from tests.waiting import let_pass, wait_until
 
 CLUSTER = "observed"
 DEADLINE_S = 90
+#: A broker that does not get a processor for some seconds is fenced for a moment.
+OF_A_BUSY_MACHINE = {"broker_fenced", "broker_unfenced", "leadership_moved", "controller_moved"}
 _numbers = count(1)
 
 
@@ -113,7 +115,8 @@ def test_topics_settings_quotas_acls_and_features_are_found_with_their_values(
     assert observed.expect(began, kind="quota_changed")["after"] is None
     assert observed.expect(began, kind="acls_changed")["evidence"] == {"added": 0, "removed": 1}
     observed.wait_for_look(2)
-    assert sorted(kinds(observed.since(began))) == ["acls_changed", "quota_changed", "topic_recreated"]
+    seen = set(kinds(observed.since(began))) - OF_A_BUSY_MACHINE
+    assert seen == {"acls_changed", "quota_changed", "topic_recreated"}
 
     began = now()
     wait_for(observed.client.delete_topics(["short-lived"]))
@@ -210,8 +213,7 @@ def test_restarts_are_told_from_cuts_and_hangs(observed: ObservedCluster, topic:
     observed.wait_for_look(2)
     assert sorted(find_restarts(observed, began)) == [2, 3]
     # A hang, a restart and a crash are no change of a topic, a setting or a replica.
-    allowed = {"broker_restarted", "broker_fenced", "broker_unfenced", "leadership_moved", "controller_moved"}
-    assert set(kinds(observed.since(began))) <= allowed
+    assert set(kinds(observed.since(began))) - OF_A_BUSY_MACHINE == {"broker_restarted"}
 
 
 @pytest.mark.thorough

@@ -99,12 +99,14 @@ def _find_targets(
         later = after.partition(partition)
         if later is None or move.adding <= set(later.replicas):
             yield partition, _find_target(partition, move, before, after)
-    for partition in reassignment.pending - moves.keys() if reassignment else ():
-        metadata, target = (
-            after.partition(partition),
-            reassignment.targets[partition] if reassignment else None,
-        )
-        if metadata and target and target.brokers and target.brokers <= set(metadata.replicas):
+    pending = (
+        {partition: reassignment.targets[partition] for partition in reassignment.pending}
+        if reassignment
+        else {}
+    )
+    for partition in pending.keys() - moves.keys():
+        metadata, target = after.partition(partition), pending[partition]
+        if metadata and target.brokers and target.brokers <= set(metadata.replicas):
             yield partition, target
 
 
