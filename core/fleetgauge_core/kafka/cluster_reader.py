@@ -217,6 +217,8 @@ class ClusterReader:
             if isinstance(response, QueryFailure):
                 return None, frozenset()
             topics |= parts.parse_topics(response)
+        if hidden:
+            failures["topics"] = f"this client may not describe {len(hidden)} topics any more"
         self._topic_names = frozenset(topics) | hidden
         return topics, hidden
 
