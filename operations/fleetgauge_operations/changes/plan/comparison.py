@@ -12,7 +12,7 @@ from fleetgauge_operations.changes.plan.cluster_changes import (
     compare_quorum,
     compare_quotas,
 )
-from fleetgauge_operations.changes.plan.known_parts import KnownParts, forget_asked_broker, learn
+from fleetgauge_operations.changes.plan.known_parts import KnownParts, forget_topic_settings, learn
 from fleetgauge_operations.changes.plan.leadership_moves import LeadershipWindow, follow_leaderships
 from fleetgauge_operations.changes.plan.observed_change import ObservedChange, limit_changes
 from fleetgauge_operations.changes.plan.reassignments import Reassignment, follow_reassignment
@@ -51,7 +51,7 @@ def compare(
         history = replace(history, kafka_cluster_uuid=observation.kafka_cluster_uuid)
     elif observation.kafka_cluster_uuid != history.kafka_cluster_uuid:
         history, events = ObservedHistory(observation.kafka_cluster_uuid), ()
-    before = forget_asked_broker(history.parts, events)
+    before = forget_topic_settings(history.parts, observation, events)
     after = learn(before, observation)
     connections, restarts = follow_connections(history.connections, events, before, after)
     absences, absent = follow_absences(history.absences, after)

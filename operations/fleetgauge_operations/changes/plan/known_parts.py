@@ -17,6 +17,7 @@ from fleetgauge_core.metadata import (
     ObservedTopic,
     ReplicaMove,
     SettingOwner,
+    SettingScope,
     TopicPartition,
 )
 
@@ -67,10 +68,22 @@ _SINGLE_PARTS = ("brokers", "topics", "moves", "quorum", "feature_levels", "quot
 _PARTS_BY_SUBJECT = ("settings", "log_dirs", "stored_bytes")
 
 
-def forget_asked_broker(parts: KnownParts, events: Collection[ConnectionEvent]) -> KnownParts:
-    """Return the parts without the broker that was asked, if its connection has ended."""
+def forget_topic_settings(
+    parts: KnownParts, observation: ClusterObservation, events: Collection[ConnectionEvent]
+) -> KnownParts:
+    """Return the parts without the settings of topics if another broker tells them now.
+
+    After its restart a broker of Kafka 4.3 has settings of a deleted topic for a new one of the same name
+    (seen in version 4.3.1), and others do not; so a broker that has restarted counts as another one.
+    """
     ended = {event.broker_id for event in events if event.kind is ConnectionEventKind.ENDED}
-    return replace(parts, asked_broker=None) if parts.asked_broker in ended else parts
+    is_other = observation.is_whole and observation.asked_broker != parts.asked_broker
+    if not is_other and parts.asked_broker not in ended:
+        return parts
+    kept = {
+        owner: reading for owner, reading in parts.settings.items() if owner.scope is not SettingScope.TOPIC
+    }
+    return replace(parts, asked_broker=None, settings=kept)
 
 
 def learn(parts: KnownParts, observation: ClusterObservation) -> KnownParts:

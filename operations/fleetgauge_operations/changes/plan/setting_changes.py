@@ -3,10 +3,7 @@
 A setting counts for the resource at which it is set. A default of all brokers that changes shows as the value
 of every broker and topic that inherits it, and is one change. A setting that is set to the value that it
 inherits has no effect, and is no change. Sensitive values cannot be seen, so they never change.
-
-The settings of a topic are compared only with what the same broker said before, as long as it runs: after its
-restart a broker of Kafka 4.3 has settings of a deleted topic for a new one of the same name (seen in version
-4.3.1), and others do not.
+The settings of a topic are compared only with what the same broker said before, as long as it runs.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -57,11 +54,7 @@ def find_setting_changes(before: KnownParts, after: KnownParts) -> Iterator[Sett
         earlier = before.settings.get(owner)
         if earlier is None or earlier.at == reading.at or earlier.value == reading.value:
             continue
-        if owner.scope is SettingScope.TOPIC and (
-            before.asked_broker is None
-            or before.asked_broker != after.asked_broker
-            or _is_another_topic(before, after, owner.name)
-        ):
+        if owner.scope is SettingScope.TOPIC and _is_another_topic(before, after, owner.name):
             continue
         for name in sorted(_find_changed_names(earlier.value, reading.value)):
             yield SettingChange(
