@@ -24,6 +24,8 @@ class BrokerProcess:
         self.proxy = Proxy(plan.placement.name, HOST, plan.placement.proxy_port, plan.placement.client_port)
         self._child = SupervisedProcess(plan.placement.name, plan.command, plan.folder, changed)
         self._watch: asyncio.Task[None] | None = None
+        self._starting = asyncio.Lock()
+        """Held while the process is ended and started again, so that two requests do not start it twice."""
 
     async def start(self) -> None:
         """Start the process; the proxy opens when the broker listens."""
@@ -72,8 +74,17 @@ class BrokerProcess:
         await self._child.kill()
         await self.wait_until_ended()
 
-    async def terminate(self, grace_s: float) -> None:
-        """Let the process end in an orderly way, within ``grace_s``. Raises: RequestError if it is not up."""
+    async def restart(self, grace_s: float, check: Callable[[], None]) -> None:
+        """Let the process end in an orderly way, within ``grace_s``, and start it again.
+
+        ``check`` raises if it must not be started any more. Raises: RequestError if it is not up.
+        """
+        async with self._starting:
+            await self._terminate(grace_s)
+            check()
+            await self.start()
+
+    async def _terminate(self, grace_s: float) -> None:
         if self.state != "up":
             raise RequestError(
                 f"{self.placement.name} is {self.state}: only a broker that is up can be restarted"
@@ -84,10 +95,11 @@ class BrokerProcess:
     async def heal(self) -> None:
         """Undo every fault: reset the proxy, restart a dead or spare broker, resume a hung one."""
         self.proxy.heal()
-        if self.state in ("dead", "spare"):
-            await self.start()
-        elif self.state == "hung":
-            self._child.wake()
+        async with self._starting:
+            if self.state in ("dead", "spare"):
+                await self.start()
+            elif self.state == "hung":
+                self._child.wake()
 
     async def wait_until_ended(self) -> None:
         """Return when the process has ended and the proxy is closed."""

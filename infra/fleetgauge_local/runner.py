@@ -228,9 +228,7 @@ class Runner:
         broker = self._find_broker(request.cluster, request.broker)
         self._refuse_while_ending()
         ended_at = _now()
-        await broker.terminate(_RESTART_GRACE_S)
-        self._refuse_while_ending()
-        await broker.start()
+        await broker.restart(_RESTART_GRACE_S, self._refuse_while_ending)
         return BrokerRestart(request.cluster, request.broker, ended_at, _now())
 
     async def _apply_mirror_fault(self, request: RunnerRequest) -> MirrorFault:

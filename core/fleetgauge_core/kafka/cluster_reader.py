@@ -10,6 +10,7 @@ from the most advanced of the others. What only a broker itself can say (its set
 asked of all of them at once.
 """
 
+import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
@@ -39,6 +40,7 @@ _TIMEOUT_S = 4.0
 #: How much later than the first another broker may answer that is more advanced.
 _GRACE_S = 0.5
 _TOPICS_PER_REQUEST = 500
+_RESTORED_AFTER_S = 120.0
 
 T = TypeVar("T")
 
@@ -60,6 +62,7 @@ class ClusterReader:
         self._cluster_uuid: str | None = None
         self._topic_names: frozenset[str] = frozenset()
         self._is_odd_read = False
+        self._behind_since_s: float | None = None
         self._silent: set[int] = set()
         """Brokers that have not answered during this read, and so are not asked again."""
 
@@ -163,13 +166,18 @@ class ClusterReader:
         described = self._ask(parts.request_brokers())
         if isinstance(described, QueryFailure):
             raise KafkaUnavailableError(f"{self._access.bootstrap}: {described.reason}")
-        if self._is_behind(versions) and described.cluster_id == self._cluster_uuid:
+        if (
+            self._is_behind(versions)
+            and described.cluster_id == self._cluster_uuid
+            and not self._is_behind_for_long()
+        ):
             raise KafkaUnavailableError(
                 f"{self._access.bootstrap}: no broker that answers is as current as the one asked last"
             )
         if described.cluster_id != self._cluster_uuid:
             self._cluster_uuid, self._topic_names = described.cluster_id, frozenset()
             self._whole_offset = -1
+        self._behind_since_s = None
         self._metadata_offset = parts.parse_metadata_offset(versions)
         self._client.adopt_brokers(self._ask(parts.request_topics(())))
         return versions, described
@@ -194,6 +202,12 @@ class ClusterReader:
             ),
         )
         return answers[self._broker_id]
+
+    def _is_behind_for_long(self) -> bool:
+        """Return whether all brokers have been behind for minutes: the cluster was restored from a copy."""
+        now_s = time.monotonic()
+        self._behind_since_s = self._behind_since_s or now_s
+        return now_s - self._behind_since_s > _RESTORED_AFTER_S
 
     def _is_behind(self, versions: Any) -> bool:
         return parts.parse_metadata_offset(versions) < self._metadata_offset

@@ -68,8 +68,11 @@ def estimate_cost(losses: Mapping[int, float], window: range) -> ChangeCost | No
     """Return the cost of a window, given the loss of each measured minute, from 0 to 1.
 
     Minutes are numbered, for instance since 1970; ``losses`` need to reach back four weeks before the window.
-    Returns: None if nothing of the window was measured, or fewer than two of its controls were.
+    Returns: None if nothing of the window was measured, or fewer than two of its controls were, or it is
+    longer than a week, so that its controls would overlap it.
     """
+    if len(window) > MINUTES_PER_WEEK:
+        return None
     series = _Series(losses, window.start - CONTROL_WEEKS * MINUTES_PER_WEEK, window.stop)
     length = len(window)
     observed, measured = series.sum(window.start, length)

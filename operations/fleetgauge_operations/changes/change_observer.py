@@ -11,9 +11,9 @@ from fleetgauge_core.fleet import ClusterAccess
 from fleetgauge_core.kafka import BrokerAddress, ClusterReader, HeldConnections, KafkaUnavailableError
 from fleetgauge_core.metadata import ClusterObservation, ConnectionEvent, ConnectionEventKind, ObservedBroker
 from fleetgauge_core.tables import ChangeKind
-from fleetgauge_operations.changes.change_records import build_record
+from fleetgauge_operations.changes.change_records import build_end, build_record
 from fleetgauge_operations.changes.observer_metrics import ObserverMetrics
-from fleetgauge_operations.changes.plan.comparison import compare
+from fleetgauge_operations.changes.plan.comparison import ObservedHistory, compare
 from fleetgauge_operations.changes.plan.resume import resume
 from fleetgauge_operations.changes.throttle_owners import CompleteChanges
 
@@ -51,7 +51,8 @@ class ChangeObserver:
         self._reader = ClusterReader(access, clock)
         self._connections = HeldConnections(access, clock, self._wakeup.set)
         self._addresses: dict[int, BrokerAddress] = {}
-        self._history = resume(lasting)
+        self._history = ObservedHistory()
+        self._lasting = {record.change_id: record for record in lasting}
         self._sizes_due_s = 0.0
         self._look_due_s = 0.0
         self._events: tuple[ConnectionEvent, ...] = ()
@@ -144,7 +145,24 @@ class ChangeObserver:
         """Take note of what happened before a look: it may not see what happens while it reads."""
         self._events = (*self._events, *self._connections.take_events())[-_MAX_EVENTS:]
 
+    def _begin(self, observation: ClusterObservation) -> None:
+        """Begin to follow a cluster, or the one that has taken its place."""
+        resumed = resume(observation.kafka_cluster_uuid, self._lasting.values())
+        self._history = resumed.history
+        for record in resumed.unmatched:
+            self._record(build_end(record, observation.at))
+
+    def _record(self, record: ClusterChange) -> None:
+        if record.ends is None:
+            self._lasting[record.change_id] = record
+        else:
+            self._lasting.pop(record.change_id, None)
+        self._metrics.count_change(self._cluster_id, record.kind)
+        self._publish(record)
+
     def _take(self, observation: ClusterObservation) -> None:
+        if observation.kafka_cluster_uuid != self._history.kafka_cluster_uuid:
+            self._begin(observation)
         self._history, changes = compare(self._history, observation, self._events)
         self._events = ()
         if observation.brokers is not None:
@@ -153,9 +171,9 @@ class ChangeObserver:
             # A client keeps to the requests that the brokers knew when it was created.
             self._reader.close()
         for change in self._complete(self._cluster_id, changes):
-            record = build_record(change, self._cluster_id, observation.kafka_cluster_uuid, observation.at)
-            self._metrics.count_change(self._cluster_id, record.kind)
-            self._publish(record)
+            self._record(
+                build_record(change, self._cluster_id, observation.kafka_cluster_uuid, observation.at)
+            )
 
     def _hold(self, brokers: Mapping[int, ObservedBroker]) -> None:
         """Hold a connection to every registered broker, at its last address while it has none."""

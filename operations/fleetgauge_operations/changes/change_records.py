@@ -1,16 +1,19 @@
 """Records of observed changes, as they go to the topic of changes."""
 
 import json
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
 from fleetgauge_core.contract import ClusterChange
+from fleetgauge_core.tables import ChangePhase
 from fleetgauge_operations.changes.plan.observed_change import ObservedChange
 
 OBSERVER = "observer"
 #: A longer value is cut; a record may have 64 KiB.
 _MAX_JSON_LENGTH = 15_000
+_MAX_TEXT_LENGTH = 1_000
 
 
 def build_record(
@@ -21,16 +24,9 @@ def build_record(
     The records of one change have the same ID, whoever writes them. Times are rounded as a record holds them.
     """
     starts = _round_to_ms(change.starts)
-    subject = (
-        kafka_cluster_uuid,
-        cluster_id,
-        change.kind,
-        change.broker_id,
-        change.topic,
-        change.key,
-        starts.isoformat(),
+    change_id = derive_change_id(
+        kafka_cluster_uuid, cluster_id, change.kind, change.broker_id, change.topic, change.key, starts
     )
-    change_id = _derive_id(*subject)
     return ClusterChange(
         event_id=_derive_id(change_id, change.phase, at.isoformat()),
         change_id=change_id,
@@ -49,6 +45,32 @@ def build_record(
     )
 
 
+def derive_change_id(
+    kafka_cluster_uuid: str,
+    cluster_id: str,
+    kind: str,
+    broker_id: int | None,
+    topic: str | None,
+    key: str,
+    starts: datetime,
+) -> str:
+    """Return the ID of a change, from all that tells it from others."""
+    return _derive_id(kafka_cluster_uuid, cluster_id, kind, broker_id, topic, key, starts.isoformat())
+
+
+def build_end(record: ClusterChange, at: datetime) -> ClusterChange:
+    """Return the end of a change that lasts, but of which nothing is seen any more."""
+    at = _round_to_ms(at)
+    return replace(
+        record,
+        event_id=_derive_id(record.change_id, ChangePhase.ENDED, at.isoformat()),
+        phase=ChangePhase.ENDED.value,
+        at=at,
+        ends=at,
+        evidence=json.dumps({"seen": False}),
+    )
+
+
 def _round_to_ms(at: datetime) -> datetime:
     return at.replace(microsecond=at.microsecond // 1000 * 1000)
 
@@ -61,6 +83,15 @@ def _encode(value: Any) -> str | None:
     if value is None:
         return None
     text = json.dumps(value, separators=(",", ":"))
-    if len(text) <= _MAX_JSON_LENGTH:
-        return text
-    return json.dumps({"cut": text[: _MAX_JSON_LENGTH // 2]}, separators=(",", ":"))
+    if len(text) > _MAX_JSON_LENGTH and isinstance(value, dict):
+        # The names stay: by them a later record finds its begin.
+        text = json.dumps({name: _shorten(member) for name, member in value.items()}, separators=(",", ":"))
+    if len(text) > _MAX_JSON_LENGTH:
+        text = json.dumps({"cut": text[: _MAX_JSON_LENGTH // 2]}, separators=(",", ":"))
+    return text
+
+
+def _shorten(value: Any) -> Any:
+    return (
+        f"{value[:_MAX_TEXT_LENGTH]}…" if isinstance(value, str) and len(value) > _MAX_TEXT_LENGTH else value
+    )

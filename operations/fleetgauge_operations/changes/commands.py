@@ -32,8 +32,9 @@ from fleetgauge_operations.changes.plan.reported_change import (
 )
 from fleetgauge_operations.changes.throttle_owners import create_throttle_completion
 
-#: Observers wait at most 8 s for a hung cluster, 10 s to leave their group, and 8 s to deliver what is left.
-_SHUTDOWN_DEADLINE_S = 30
+#: Observers wait at most 8 s for a hung cluster, 3 s for their leadership, 8 s to deliver what is left, and
+#: 10 s to leave their group; an answer of the telemetry cluster may be awaited before.
+_SHUTDOWN_DEADLINE_S = 45
 #: The main loop records a heartbeat twice a second; only a minute without one means that it hangs.
 _HEARTBEAT_TIMEOUT_S = 60
 #: Keys of the fleet file that an observer does not use.

@@ -41,6 +41,7 @@ _log = logging.getLogger("fleetgauge.observe")
 
 _CLIENT_ID = "fleetgauge-observe"
 _POLL_S = 0.5
+_RETRY_S = 2.0
 _STOP_S = 8
 #: How long a process that has lost its leadership goes on observing: it may be elected again.
 _GRACE_S = 30.0
@@ -73,7 +74,12 @@ class ObserveController:
     published: int = 0
     _held: deque[ClusterChange] = field(default_factory=lambda: deque(maxlen=_MAX_HELD))
     _running: dict[str, _Running] = field(default_factory=dict)
-    _lasting: Sequence[ClusterChange] = ()
+    _own_events: deque[str] = field(default_factory=lambda: deque(maxlen=_MAX_HELD))
+    _held_at: datetime | None = None
+    """When this process was last the leader for certain."""
+    _adopted: Leadership | None = None
+    _lasting: dict[str, ClusterChange] = field(default_factory=dict)
+    _logged_error: str = ""
     _monitor: CredentialsMonitor = field(default_factory=CredentialsMonitor)
 
     def run(self, shutdown: ShutdownFlag) -> None:
@@ -92,11 +98,12 @@ class ObserveController:
             stopping = Event()
             stack.callback(stopping.set)
             Thread(target=keeper.run, args=(stopping,), name="changes-topic", daemon=True).start()
+            election.start()
+            # After the last record: the next leader reads the topic.
+            stack.callback(election.stop)
             producer.start()
             stack.callback(_stop_producer, producer)
-            election.start()
-            stack.callback(election.stop)
-            stack.callback(self._stop_all, metrics)
+            stack.callback(self._end, producer, metrics)
             self._run(election, producer, keeper, metrics, shutdown)
 
     def _run(
@@ -107,7 +114,6 @@ class ObserveController:
         metrics: ObserverMetrics,
         shutdown: ShutdownFlag,
     ) -> None:
-        adopted: Leadership | None = None
         led_s, recreations = time.monotonic(), keeper.recreations
         while not shutdown.is_set():
             self.health.record_heartbeat()
@@ -116,48 +122,82 @@ class ObserveController:
             leadership = election.wait_for_leadership(_POLL_S)
             # An observer on standby is ready as well.
             self.health.mark_ready()
-            if leadership and leadership is not adopted and self._adopt():
-                adopted = leadership
-            if adopted and not adopted.is_lost:
+            if leadership:
                 led_s = time.monotonic()
-                self._follow_fleet(metrics)
-                if adopted.confirm() is LeadershipStatus.HELD:
-                    self._publish(producer)
-                shutdown.wait(_POLL_S)
             elif self._running and time.monotonic() - led_s > _GRACE_S:
                 _log.info("another observer is the leader")
-                self._stop_all(metrics)
-                self._held.clear()
-        if adopted and adopted.confirm() is LeadershipStatus.HELD:
-            self._publish(producer)
+                self._begin_anew(metrics)
+            if leadership and leadership is not self._adopted and not self._adopt(leadership, metrics):
+                shutdown.wait(_RETRY_S)
+            elif leadership and not leadership.is_lost:
+                self._follow_fleet(metrics)
+                self._publish(producer)
+                shutdown.wait(_POLL_S)
 
-    def _adopt(self) -> bool:
+    def _adopt(self, leadership: Leadership, metrics: ObserverMetrics) -> bool:
         """Begin a leadership; return whether the topic could be read, which shows who has led before."""
         try:
             records = read_change_records(self.telemetry)
         except KafkaUnavailableError as error:
-            _log.warning("earlier changes cannot be read: %s", error)
+            if str(error) != self._logged_error:
+                _log.warning("earlier changes cannot be read: %s", error)
+            self._logged_error = str(error)
             return False
-        self._lasting = select_lasting(records)
-        if self._held and self._has_other_led(records, self._held[0].at):
-            _log.info("another observer has led meanwhile: %d changes were seen by it", len(self._held))
-            self._held.clear()
+        self._logged_error = ""
+        if self._has_other_led(records):
+            _log.info("another observer has led meanwhile")
+            self._begin_anew(metrics)
+        self._lasting = {record.change_id: record for record in select_lasting(records)}
+        self._adopted = leadership
         _log.info("observing the clusters of this shard")
         return True
 
-    def _has_other_led(self, records: Sequence[ClusterChange], since: datetime) -> bool:
-        """Return whether another observer has published a change of these clusters since a time."""
-        return any(
-            record.source == OBSERVER and record.at >= since and record.cluster_id in self._running
+    def _has_other_led(self, records: Sequence[ClusterChange]) -> bool:
+        """Return whether another observer has published a change of these clusters since this one led."""
+        held_at = self._held_at
+        return held_at is not None and any(
+            record.source == OBSERVER
+            and record.at >= held_at
+            and record.cluster_id in self._running
+            and record.event_id not in self._own_events
             for record in records
         )
 
+    def _begin_anew(self, metrics: ObserverMetrics) -> None:
+        """Stop all observers: what they have seen since was, or will be, seen by another one."""
+        self._stop_all(metrics)
+        self._held.clear()
+
     def _publish(self, producer: RecordProducer) -> None:
+        """Publish what is held if this process is the leader for certain."""
+        now = self.clock()
+        if self._adopted is None or self._adopted.confirm() is not LeadershipStatus.HELD:
+            return
+        self._held_at = now
         while self._held:
             record = self._held.popleft()
             self.published += 1
+            self._own_events.append(record.event_id)
+            if record.ends is None:
+                self._lasting[record.change_id] = record
+            else:
+                self._lasting.pop(record.change_id, None)
             self.show(record)
             producer.send(self.telemetry.topics.changes.name, record.cluster_id or "", record.encode())
+
+    def _end(self, producer: RecordProducer, metrics: ObserverMetrics) -> None:
+        self._stop_all(metrics)
+        self._publish(producer)
+        if self._held:
+            _log.error(
+                "%d changes were seen, but not published: the telemetry cluster did not answer",
+                len(self._held),
+            )
+
+    def _hold(self, record: ClusterChange) -> None:
+        if len(self._held) == _MAX_HELD - 1:
+            _log.error("more than %d changes wait for the telemetry cluster: the oldest are lost", _MAX_HELD)
+        self._held.append(record)
 
     def _follow_fleet(self, metrics: ObserverMetrics) -> None:
         """Start and stop observers as the fleet file says; one that runs keeps what it knows."""
@@ -188,9 +228,9 @@ class ObserveController:
 
     def _start(self, accesses: Mapping[str, ClusterAccess], metrics: ObserverMetrics) -> None:
         for cluster_id, access in accesses.items():
-            lasting = [record for record in self._lasting if record.cluster_id == cluster_id]
+            lasting = [record for record in self._lasting.values() if record.cluster_id == cluster_id]
             observer = ChangeObserver(
-                cluster_id, access, self.clock, self._held.append, self.complete, metrics, lasting
+                cluster_id, access, self.clock, self._hold, self.complete, metrics, lasting
             )
             thread = Thread(target=observer.run, name=f"observe-{cluster_id}", daemon=True)
             self._running[cluster_id] = _Running(access, observer, thread)

@@ -41,8 +41,8 @@ class ObserverMetrics:
         self._replace_failures(cluster_id, failures)
 
     def record_failure(self, cluster_id: str, reason: str) -> None:
-        """Note that a cluster could not be looked at at all."""
-        self._replace_failures(cluster_id, {"cluster": reason})
+        """Note that a cluster could not be looked at at all; what it may not read stays so."""
+        self._replace_failures(cluster_id, {**self._failures.get(cluster_id, {}), "cluster": reason})
 
     def count_change(self, cluster_id: str, kind: str) -> None:
         """Count a record of a change."""

@@ -45,11 +45,9 @@ def compare(
     """Return the history with this look, and the changes that it shows; the first look shows none.
 
     ``events`` are what happened to connections since the look before. A cluster that was made anew, with
-    another ID, is looked at for the first time; one whose ID is blank so far is that of the first look.
+    another ID, is looked at for the first time.
     """
-    if not history.kafka_cluster_uuid:
-        history = replace(history, kafka_cluster_uuid=observation.kafka_cluster_uuid)
-    elif observation.kafka_cluster_uuid != history.kafka_cluster_uuid:
+    if observation.kafka_cluster_uuid != history.kafka_cluster_uuid:
         history, events = ObservedHistory(observation.kafka_cluster_uuid), ()
     before = forget_topic_settings(history.parts, observation, events)
     after = learn(before, observation)

@@ -39,6 +39,8 @@ class Reassignment:
     pending: frozenset[TopicPartition]
     moved_bytes: Mapping[TopicPartition, int] = field(default_factory=dict)
     """The size of the new replicas of each partition, when it was looked at last."""
+    awaited: frozenset[TopicPartition] = frozenset()
+    """Pending partitions that were not reassigned any more at the last look, but did not show it yet."""
     outcomes: Counter[str] = field(default_factory=Counter)
     reported_at: datetime | None = None
     was_running_at_first_look: bool = False
@@ -94,6 +96,7 @@ def _find_targets(
     The partitions are read a moment before what is reassigned, and from another node. A move that began in
     between counts at the next look, and so does the end of one.
     """
+    awaited = reassignment.awaited if reassignment else frozenset()
     moves = after.moves.value if after.moves else {}
     for partition, move in moves.items():
         later = after.partition(partition)
@@ -106,8 +109,15 @@ def _find_targets(
     )
     for partition in pending.keys() - moves.keys():
         metadata, target = after.partition(partition), pending[partition]
-        if metadata and target.brokers and target.brokers <= set(metadata.replicas):
+        if metadata and _is_unfinished(target, metadata) and partition not in awaited:
             yield partition, target
+
+
+def _is_unfinished(target: Target, partition: ObservedPartition) -> bool:
+    """Return whether a partition has both what it gets and what it loses."""
+    replicas = set(partition.replicas)
+    ends = [set(listed) for listed in (target.before, target.after) if listed is not None]
+    return replicas not in ends and target.brokers <= replicas
 
 
 def _find_target(
@@ -172,6 +182,7 @@ def _advance(
         reassignment,
         targets={**reassignment.targets, **kept},
         pending=frozenset(targets),
+        awaited=frozenset(targets) - after.moves.value.keys() if after.moves else frozenset(),
         moved_bytes={**reassignment.moved_bytes, **moved_bytes},
         outcomes=+outcomes,
     )

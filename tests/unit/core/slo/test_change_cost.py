@@ -102,6 +102,7 @@ def test_verdicts(low: float | None, high: float | None, verdict: str) -> None:
 def test_too_little_measured_has_no_cost_and_a_gap_is_no_loss() -> None:
     window = range(4 * MINUTES_PER_WEEK, 4 * MINUTES_PER_WEEK + 60)
     assert estimate_cost({}, window) is None
+    assert estimate_cost(build_quiet_weeks(), range(3 * MINUTES_PER_WEEK, 4 * MINUTES_PER_WEEK + 1)) is None
     assert estimate_cost({window.start: 1.0}, window) is None
     losses = build_quiet_weeks(60)
     for minute in range(MINUTES_PER_WEEK):

@@ -380,6 +380,30 @@ def test_without_what_is_reassigned_replicas_are_not_compared() -> None:
     assert not changes
 
 
+def test_replicas_that_are_only_added_or_removed_end_with_another_replication_factor() -> None:
+    for replicas, adding, removing in (([1, 2, 3], [3], []), ([1], [], [2])):
+        changes = follow(
+            look(15, topics=moving(0, [1, 2, *adding]), moves=move(0, adding, removing)),
+            look(30, topics=moving(0, replicas)),
+            look(45, topics=moving(0, replicas)),
+        )
+        assert [(change.kind, change.phase) for change in changes] == [
+            (ChangeKind.REASSIGNMENT, ChangePhase.BEGUN),
+            (ChangeKind.REASSIGNMENT, ChangePhase.ENDED),
+            (ChangeKind.REPLICATION_FACTOR, ChangePhase.HAPPENED),
+        ]
+
+
+def test_a_partition_that_shows_no_end_is_waited_for_once() -> None:
+    stuck = moving(0, [1, 3, 2])
+    changes = follow(
+        look(15, topics=stuck, moves=move(0, [3], [2])), look(30, topics=stuck), look(45, topics=stuck)
+    )
+    moves = [change for change in changes if change.kind is ChangeKind.REASSIGNMENT]
+    assert [change.phase for change in moves] == [ChangePhase.BEGUN, ChangePhase.ENDED]
+    assert moves[-1].evidence["outcomes"] == {"changed": 1}
+
+
 def test_a_cancelled_reassignment_ends_with_the_replicas_of_before_in_any_order() -> None:
     changes = follow(
         look(15, topics=moving(0, [1, 3, 2]), moves=move(0, [3], [2])), look(30, topics=moving(0, [2, 1]))
