@@ -227,15 +227,12 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
-@contextmanager
-def observing(
-    local: LocalFleet, folder: Path, cluster_id: str, changed_keys: Mapping[str, Any] | None = None
-) -> Iterator[ObservedCluster]:
-    """Run `fleetgauge observe` for a cluster of a fleet; it has looked at it once when the block begins."""
+def start_observer(local: LocalFleet, folder: Path, cluster_id: str) -> ObservedCluster:
+    """Start `fleetgauge observe` for a cluster of a fleet; whoever calls ends its process."""
     folder.mkdir(parents=True, exist_ok=True)
     config, log, port = folder / "fleet.yaml", folder / "observe.log", free_port()
     document = yaml.safe_load(local.fleet_file.read_text())
-    document |= {"lake": str(folder / "lake"), **dict(changed_keys or {})}
+    document["lake"] = str(folder / "lake")
     config.write_text(yaml.safe_dump(document))
     with log.open("wb") as output:
         process = subprocess.Popen(
@@ -249,7 +246,14 @@ def observing(
             start_new_session=True,
         )
     client = AdminClient({"bootstrap.servers": local.bootstrap(cluster_id), "log_level": 0})
-    cluster = ObservedCluster(local, load_fleet(config), cluster_id, config, log, port, process, client)
+    return ObservedCluster(local, load_fleet(config), cluster_id, config, log, port, process, client)
+
+
+@contextmanager
+def observing(local: LocalFleet, folder: Path, cluster_id: str) -> Iterator[ObservedCluster]:
+    """Run `fleetgauge observe` for a cluster of a fleet; it has looked at it once when the block begins."""
+    cluster = start_observer(local, folder, cluster_id)
+    process, log = cluster.process, cluster.log
     try:
         cluster.wait_for_look()
         yield cluster
