@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kafka.errors import IncompatibleBrokerVersion, KafkaError
+from kafka.errors import IncompatibleBrokerVersion, KafkaConnectionError, KafkaError, NodeNotReadyError
 from kafka.future import Future
 from kafka.net.compat import KafkaNetClient
 
@@ -28,6 +28,7 @@ from fleetgauge_core.kafka.own_resources import explain_creation_errors, find_er
 _MAX_RESPONSE_BYTES = 100_000_000
 _METADATA_MAX_AGE_MS = 10_000
 _POLL_S = 0.2
+_RETRIES, _RETRY_S = 3, 0.2
 _RECONNECT_MAX_MS = 500
 
 
@@ -35,9 +36,13 @@ class _NoAnswer(QueryFailure):
     """The failure of a request that the broker did not answer."""
 
 
+class _Closed(_NoAnswer):
+    """The failure of a request for which there was no connection, or which was closed."""
+
+
 def is_unanswered(result: Any) -> bool:
-    """Return whether a broker did not answer."""
-    return isinstance(result, _NoAnswer)
+    """Return whether a broker that was connected did not answer in time."""
+    return isinstance(result, _NoAnswer) and not isinstance(result, _Closed)
 
 
 def _send(client: KafkaNetClient, broker_id: int, request: Any) -> Any:
@@ -52,7 +57,8 @@ def _explain(error: BaseException) -> QueryFailure:
     """Return the failure; the client passes on whatever ends a connection, as of an identity provider."""
     if isinstance(error, IncompatibleBrokerVersion):
         return QueryFailure(str(error))
-    return _NoAnswer(str(error) or type(error).__name__)
+    is_closed = isinstance(error, (KafkaConnectionError, NodeNotReadyError))
+    return (_Closed if is_closed else _NoAnswer)(str(error) or type(error).__name__)
 
 
 class DirectedClient:
@@ -134,12 +140,29 @@ class DirectedClient:
         client = self._client
         if client is None:
             return dict.fromkeys(requests, _NoAnswer("not connected"))
+        deadline_s = time.monotonic() + self._timeout_s
+        results = self._send_and_wait(client, requests, deadline_s, grace_s)
+        for _ in range(_RETRIES):
+            closed = [broker_id for broker_id, result in results.items() if isinstance(result, _Closed)]
+            if not closed:
+                break
+            # A broker that has restarted has closed the connection; a new one is not opened at once.
+            client.poll(timeout_ms=int(_RETRY_S * 1000))
+            again = {broker_id: requests[broker_id] for broker_id in closed}
+            results |= self._send_and_wait(client, again, deadline_s, grace_s)
+        return results
+
+    def _send_and_wait(
+        self, client: KafkaNetClient, requests: Mapping[int, Any], deadline_s: float, grace_s: float | None
+    ) -> dict[int, Any]:
         futures = {broker_id: _send(client, broker_id, request) for broker_id, request in requests.items()}
-        self._wait(client, [future for future in futures.values() if isinstance(future, Future)], grace_s)
+        pending = [future for future in futures.values() if isinstance(future, Future)]
+        self._wait(client, pending, deadline_s, grace_s)
         return {broker_id: self._take_result(future) for broker_id, future in futures.items()}
 
-    def _wait(self, client: KafkaNetClient, futures: Sequence[Any], grace_s: float | None) -> None:
-        deadline_s = time.monotonic() + self._timeout_s
+    def _wait(
+        self, client: KafkaNetClient, futures: Sequence[Any], deadline_s: float, grace_s: float | None
+    ) -> None:
         pending = [future for future in futures if not future.is_done]
         while pending and (remaining_s := deadline_s - time.monotonic()) > 0:
             # The client wakes up for whatever happens on one of its connections.
