@@ -2,10 +2,12 @@
 
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future
 from datetime import datetime
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import Producer
@@ -318,7 +320,7 @@ def delete_acls(observed: ObservedCluster) -> None:
     wait_for(observed.client.delete_acls([every]))
 
 
-def wait_for(futures: dict) -> None:  # type: ignore[type-arg]
+def wait_for(futures: Mapping[Any, Future[Any]]) -> None:
     for future in futures.values():
         future.result(DEADLINE_S)
 

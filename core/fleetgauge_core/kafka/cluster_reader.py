@@ -5,9 +5,8 @@ tells of topics that are deleted and leaders that have changed; compared with wh
 that looks like two changes that never happened.
 
 Approach: a broker says with ApiVersions how far it has followed the metadata log. An observation is read from
-the broker that was asked last, as long as it answers and has not fallen behind what was read before; else
-from the most advanced of the others. What only a broker itself can say (its settings, its log directories) is
-asked of all of them at once.
+the broker that was asked last, as long as it answers and its offset grows; else from the most advanced of
+all. What only a broker itself can say (its settings, its log directories) is asked of all of them at once.
 """
 
 import time
@@ -40,6 +39,7 @@ _TIMEOUT_S = 4.0
 #: How much later than the first another broker may answer that is more advanced.
 _GRACE_S = 0.5
 _TOPICS_PER_REQUEST = 500
+#: Brokers that are all behind for so long belong to a cluster that was restored from a copy.
 _RESTORED_AFTER_S = 120.0
 
 T = TypeVar("T")
@@ -100,7 +100,6 @@ class ClusterReader:
             began_at=began_at,
             kafka_cluster_uuid=described.cluster_id,
             asked_broker=self._broker_id,
-            metadata_offset=self._metadata_offset,
             brokers=brokers,
             lists_fenced=parts.lists_fenced_brokers(described),
             topics=topics,
@@ -155,8 +154,8 @@ class ClusterReader:
         if self._broker_id in self._client.broker_ids:
             with suppress(KafkaUnavailableError):
                 versions = self._ask(parts.request_versions())
-        # The metadata log grows twice a second by default (metadata.max.idle.interval.ms): a broker that
-        # stands still between two whole looks may be cut off from the controllers.
+        # The metadata log grows twice a second by default (metadata.max.idle.interval.ms): a broker whose
+        # offset has not grown since the last whole observation may be cut off from the controllers.
         if (
             versions is None
             or self._is_behind(versions)

@@ -108,12 +108,11 @@ ObservedSettings = Mapping[str, ObservedSetting]
 class ClusterObservation:
     """What was read of a cluster, all of it from one broker unless a broker alone can say it.
 
-    It was read from ``began_at`` to ``at``. ``asked_broker`` is the broker that was asked. ``is_whole``:
-    False if only the brokers were read. ``metadata_offset`` is how far that broker had followed the metadata
-    log, so that no observation is older than the one before; -1 if it does not say. ``lists_fenced`` is False
-    for a version of Kafka that lists live brokers only. ``settings``, ``log_dirs`` and ``stored_bytes`` (the
-    size of a broker's replicas, read now and then) have those that were read. ``moved_bytes`` are the sizes
-    of replicas that are being added. ``quotas`` are by entity, and ``acls`` are the bindings as text.
+    It was read from ``began_at`` to ``at``. ``asked_broker`` is the broker that was asked. ``is_whole`` is
+    False if only the brokers were read. ``lists_fenced`` is False for a version of Kafka that lists live
+    brokers only. ``settings``, ``log_dirs`` and ``stored_bytes`` (the size of a broker's replicas, read now
+    and then) have those that were read. ``moved_bytes`` are the sizes of replicas that are being added.
+    ``quotas`` are by entity, and ``acls`` are the bindings as text.
     """
 
     at: datetime
@@ -121,7 +120,6 @@ class ClusterObservation:
     kafka_cluster_uuid: str = ""
     asked_broker: int | None = None
     is_whole: bool = True
-    metadata_offset: int = -1
     brokers: Mapping[int, ObservedBroker] | None = None
     lists_fenced: bool = True
     topics: Mapping[str, ObservedTopic] | None = None

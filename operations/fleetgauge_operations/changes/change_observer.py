@@ -11,8 +11,8 @@ from fleetgauge_core.fleet import ClusterAccess
 from fleetgauge_core.kafka import BrokerAddress, ClusterReader, HeldConnections, KafkaUnavailableError
 from fleetgauge_core.metadata import ClusterObservation, ConnectionEvent, ConnectionEventKind, ObservedBroker
 from fleetgauge_core.tables import ChangeKind
-from fleetgauge_operations.changes.change_records import build_end, build_record
 from fleetgauge_operations.changes.observer_metrics import ObserverMetrics
+from fleetgauge_operations.changes.plan.change_records import build_end, build_record
 from fleetgauge_operations.changes.plan.comparison import ObservedHistory, compare
 from fleetgauge_operations.changes.plan.resume import resume
 from fleetgauge_operations.changes.throttle_owners import CompleteChanges

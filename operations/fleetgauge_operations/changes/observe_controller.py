@@ -32,9 +32,9 @@ from fleetgauge_core.runtime.part_status import PartFault
 from fleetgauge_core.runtime.shard import Shard
 from fleetgauge_core.runtime.shutdown import ShutdownFlag
 from fleetgauge_operations.changes.change_observer import ChangeObserver
-from fleetgauge_operations.changes.change_records import OBSERVER
 from fleetgauge_operations.changes.change_topic import read_change_records, select_lasting
 from fleetgauge_operations.changes.observer_metrics import ObserverMetrics
+from fleetgauge_operations.changes.plan.change_records import OBSERVER
 from fleetgauge_operations.changes.throttle_owners import CompleteChanges
 
 _log = logging.getLogger("fleetgauge.observe")

@@ -12,7 +12,7 @@ from typing import Any
 from fleetgauge_core.contract import ClusterChange
 from fleetgauge_core.metadata import SettingOwner, SettingScope, TopicPartition
 from fleetgauge_core.tables import ChangeKind
-from fleetgauge_operations.changes.change_records import derive_change_id
+from fleetgauge_operations.changes.plan.change_records import derive_change_id
 from fleetgauge_operations.changes.plan.comparison import ObservedHistory
 from fleetgauge_operations.changes.plan.reassignments import Reassignment, Target
 from fleetgauge_operations.changes.plan.setting_changes import THROTTLE_SETTINGS

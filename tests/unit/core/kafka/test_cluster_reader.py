@@ -82,7 +82,7 @@ class Brokers:
 def read_from(brokers: Brokers) -> ClusterReader:
     access = ClusterAccess("127.0.0.1:1", NO_SECURITY)
     reader = ClusterReader(access, lambda: datetime(2026, 3, 2, tzinfo=UTC))
-    reader._client = brokers  # type: ignore[assignment]
+    reader._client = brokers
     return reader
 
 

@@ -30,7 +30,7 @@ class FailingClient:
 
 def connect_to(client: FailingClient) -> DirectedClient:
     directed = DirectedClient(ClusterAccess("127.0.0.1:1", NO_SECURITY), "tests", 0.1)
-    directed._client = client  # type: ignore[assignment]
+    directed._client = client
     return directed
 
 

@@ -21,6 +21,7 @@ from fleetgauge_core.metadata import (
     SettingScope,
     TopicPartition,
 )
+from fleetgauge_core.tables import ChangeKind
 from fleetgauge_operations.changes.plan.comparison import ObservedHistory, compare
 from fleetgauge_operations.changes.plan.observed_change import ObservedChange
 
@@ -87,6 +88,10 @@ QUIET = ClusterObservation(
     stored_bytes=dict.fromkeys((1, 2, 3), 10000000),
 )
 
+ORDERS = QUIET.topics["orders"]
+BROKERS = QUIET.brokers
+P0 = TopicPartition("orders", 0)
+
 
 def look(seconds: float, **parts: Any) -> ClusterObservation:
     """Return a whole look at the quiet cluster with some parts replaced."""
@@ -130,3 +135,12 @@ def follow(
         history, changes = compare(history, observation, events)
         all_changes += changes
     return all_changes
+
+
+def kinds(changes: list[ObservedChange]) -> list[ChangeKind]:
+    return [change.kind for change in changes]
+
+
+def only(changes: list[ObservedChange]) -> ObservedChange:
+    assert len(changes) == 1, kinds(changes)
+    return changes[0]

@@ -10,8 +10,8 @@ from fleetgauge_core.contract import MAX_RECORD_BYTES, ClusterChange
 from fleetgauge_core.fleet import Cluster
 from fleetgauge_core.tables import ActionKind, ChangeKind, ChangePhase
 from fleetgauge_operations.changes.change_output import change_document, format_change
-from fleetgauge_operations.changes.change_records import build_record
 from fleetgauge_operations.changes.change_topic import select_changes
+from fleetgauge_operations.changes.plan.change_records import build_record
 from fleetgauge_operations.changes.plan.observed_change import ObservedChange
 from fleetgauge_operations.changes.throttle_owners import (
     OTHER,

@@ -8,8 +8,8 @@ import pytest
 from fleetgauge_core.contract import ClusterChange
 from fleetgauge_core.metadata import ClusterObservation
 from fleetgauge_core.tables import ChangePhase
-from fleetgauge_operations.changes.change_records import build_end, build_record
 from fleetgauge_operations.changes.change_topic import select_lasting
+from fleetgauge_operations.changes.plan.change_records import build_end, build_record
 from fleetgauge_operations.changes.plan.comparison import ObservedHistory, compare
 from fleetgauge_operations.changes.plan.observed_change import ObservedChange
 from fleetgauge_operations.changes.plan.resume import resume
