@@ -1,6 +1,7 @@
 """Reported changes on a real telemetry cluster, and what `changes` lists."""
 
 import json
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -8,8 +9,12 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
+from fleetgauge_core.fleet import load_fleet
+from fleetgauge_core.tables import CHANGES
 from fleetgauge_local.fleet import LocalFleet
+from fleetgauge_operations.changes.change_topic import read_change_records
 from fleetgauge_operations.changes.cli import change, changes
+from tests.browser.lake import put
 
 
 @pytest.fixture(scope="module")
@@ -19,6 +24,7 @@ def config(local_fleet: LocalFleet, tmp_path_factory: pytest.TempPathFactory) ->
     document = yaml.safe_load(local_fleet.fleet_file.read_text())
     topic = {"name": "changes-of-a-test", "partitions": 1, "retention_hours": 720}
     document["telemetry"]["topics"] = {"changes": topic}
+    document["lake"] = str(path.with_name("lake"))
     path.write_text(yaml.safe_dump(document))
     return path
 
@@ -37,7 +43,7 @@ def list_changes(config: Path, *arguments: str) -> list[dict[str, Any]]:
 def test_a_reported_change_is_listed_for_its_cluster_and_that_of_the_fleet_for_all(config: Path) -> None:
     result = CliRunner().invoke(changes, ["--config", str(config)])
     assert (result.exit_code, result.stdout) == (0, "")
-    assert "the topic is empty: start fleetgauge observe" in result.stderr
+    assert "no change was ever recorded: start fleetgauge observe" in result.stderr
     added = add(
         config,
         *("--cluster", "orders", "--broker", "2", "--kind", "host_maintenance", "--title", "new disk"),
@@ -56,6 +62,32 @@ def test_a_reported_change_is_listed_for_its_cluster_and_that_of_the_fleet_for_a
     assert list_changes(config, "--since", "2999-01-01T00:00:00Z") == []
     lines = CliRunner().invoke(changes, ["orders", "--config", str(config)]).stderr
     assert "orders, broker 2  host_maintenance  new disk (eve) https://tickets.example/7" in lines
+
+
+def test_changes_of_the_lake_are_listed_with_those_that_are_in_the_topic_alone(
+    config: Path, tmp_path: Path
+) -> None:
+    document = yaml.safe_load(config.read_text())
+    document["lake"], own = str(tmp_path / "lake"), tmp_path / "fleet.yaml"
+    document["telemetry"]["topics"]["changes"]["name"] = "changes-of-another-test"
+    own.write_text(yaml.safe_dump(document))
+    assert add(own, "--cluster", "orders", "--title", "stored and in the topic").exit_code == 0
+    assert add(own, "--fleet", "--title", "in the topic").exit_code == 0
+    telemetry = load_fleet(own).telemetry
+    assert telemetry
+    (stored,) = (
+        record for record in read_change_records(telemetry) if record.title == "stored and in the topic"
+    )
+    expired = replace(stored, event_id="e", change_id="c", title="in the lake")
+    put(tmp_path / "lake", CHANGES, [asdict(stored), asdict(expired)])
+    titles = ["in the lake", "in the topic", "stored and in the topic"]
+    assert sorted(each["title"] for each in list_changes(own, "orders")) == titles
+    assert [each["title"] for each in list_changes(own, "payments")] == ["in the topic"]
+    (tmp_path / "lake" / CHANGES.path / "_delta_log" / f"{0:020}.json").write_text("damaged")
+    result = CliRunner().invoke(changes, ["--config", str(own)])
+    assert result.exit_code == 0
+    assert "only the topic is listed: " in result.stderr
+    assert "  stored and in the topic" in result.stderr
 
 
 @pytest.mark.parametrize(

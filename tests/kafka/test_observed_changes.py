@@ -191,22 +191,24 @@ def test_reassignments_orders_and_throttles_are_found_from_begin_to_end(
 
 def test_restarts_are_told_from_cuts_and_hangs(observed: ObservedCluster, topic: str) -> None:
     local, began = observed.local, now()
-    local.fault("blackhole", CLUSTER, 1)
-    cut_s = began.timestamp()
     local.restart(CLUSTER, 2)
     restarted = observed.expect(began, kind="broker_restarted", broker=2)
+    assert restarted["evidence"]["orderly"] is True
     signs = restarted["evidence"]["signs"]
     assert "connection_ended" in signs
     assert len(signs) > 1
     assert restarted["starts"] < restarted["ends"]
     observed.expect(began, kind="broker_unfenced", broker=2)
+    local.fault("blackhole", CLUSTER, 1)
+    cut_s = now().timestamp()
     observed.expect(began, kind="leadership_moved")
     let_pass_until(cut_s + 10)
     local.fault("heal", CLUSTER, 1)
     local.fault("kill", CLUSTER, 3)
     observed.expect(began, kind="broker_fenced", broker=3)
     local.fault("heal", CLUSTER, 3)
-    observed.expect(began, kind="broker_restarted", broker=3)
+    crashed = observed.expect(began, kind="broker_restarted", broker=3)
+    assert crashed["evidence"]["orderly"] is False
     local.wait_ready()
     hung_at = now()
     local.fault("hang", CLUSTER, 1, for_s=30)

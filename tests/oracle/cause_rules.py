@@ -1,9 +1,10 @@
 """The causes of bad minutes, by order of precedence."""
 
+import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import UTC, date, datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
@@ -14,15 +15,24 @@ from tests.oracle.settings import ClusterSettings, Settings
 
 FINDING_KINDS = ("CLUSTER_DOWN", "BROKER_DOWN", "NETWORK_UNAVAILABLE", "STORAGE_STALLED", "DEGRADED")
 VANTAGE_KINDS = ("VANTAGE_ILL", "PATH")
+#: Names of periods, the first that is active is the cause. "roll" is what a roll makes of its own broker, and
+#: "effects of a roll" what it makes of others.
+ORDER = ("roll", *FINDING_KINDS, "effects of a roll", "reassignment", "throttle", "vantage", "change")
+REPORTED = ("deploy", "ticket", "host_maintenance", "other")
+SECOND = timedelta(seconds=1)
 
 
 @dataclass(frozen=True, slots=True)
 class ActivePeriod:
-    """A period in which an action or a finding of a kind was active; ``ends`` is None while it lasts."""
+    """A period in which something of a kind was active; ``ends`` is None while it lasts.
+
+    One of a broker explains only minutes that no other broker made bad.
+    """
 
     kind: str
     starts: datetime
     ends: datetime | None
+    broker_id: int | None = None
 
 
 def _overlaps(period: ActivePeriod | Occurrence, minute: datetime) -> bool:
@@ -33,7 +43,7 @@ def _overlaps(period: ActivePeriod | Occurrence, minute: datetime) -> bool:
     return period.starts < minute + MINUTE and (period.ends is None or period.ends > minute)
 
 
-# --- Actions and findings of a cluster -----------------------------------------------
+# --- Actions, changes and findings of a cluster -----------------------------------------------
 
 
 def list_actions(operations: Operations, cluster_id: str) -> list[ActivePeriod]:
@@ -44,13 +54,95 @@ def list_actions(operations: Operations, cluster_id: str) -> list[ActivePeriod]:
     ]
 
 
-def list_episodes(operations: Operations, cluster_id: str) -> list[ActivePeriod]:
-    """Return a period for each state of each finding: from its event to the finding's next event."""
+def list_changes(operations: Operations, cluster: ClusterSettings) -> list[ActivePeriod]:
+    """Return a period for each roll, lasting change and reported change of a cluster."""
+    periods = []
+    for change in _latest_changes(operations, cluster):
+        last = change["ends"] or _end_of_following_day(change["at"])
+        if change["kind"] in ("reassignment", "throttle"):
+            periods.append(ActivePeriod(change["kind"], change["starts"], last + 60 * SECOND))
+        elif change["kind"] in REPORTED:
+            last += 600 * SECOND
+            periods.append(ActivePeriod("change", change["starts"], last, change["broker_id"]))
+    for restart in _list_rolls(operations, cluster):
+        periods.append(ActivePeriod("effects of a roll", *_roll_period(restart)))
+    return periods
+
+
+def _latest_changes(operations: Operations, cluster: ClusterSettings) -> list[Mapping[str, Any]]:
+    latest: dict[str, Mapping[str, Any]] = {}
+    for change in operations.changes:
+        is_of_segment = (change["segment"], change["segment_value"]) in cluster.segments
+        if change["cluster_id"] == cluster.cluster_id or (change["cluster_id"] is None and is_of_segment):
+            earlier = latest.get(change["change_id"])
+            if earlier is None or change["at"] >= earlier["at"]:
+                latest[change["change_id"]] = change
+    return list(latest.values())
+
+
+def _end_of_following_day(at: datetime) -> datetime:
+    day = at.date() + timedelta(days=2)
+    return datetime(day.year, day.month, day.day, tzinfo=UTC)
+
+
+def _list_rolls(operations: Operations, cluster: ClusterSettings) -> list[Mapping[str, Any]]:
+    """Return the orderly restarts of brokers that had no fault when they began."""
+    faults = [
+        (broker_id, episode)
+        for broker_id, episode in _list_states(operations, cluster.cluster_id)
+        if episode.kind in FINDING_KINDS
+    ]
+    rolls = []
+    for change in _latest_changes(operations, cluster):
+        if change["kind"] != "broker_restarted" or json.loads(change["evidence"])["orderly"] is not True:
+            continue
+        begin = change["starts"] - 15 * SECOND
+        had_fault = any(
+            broker_id == change["broker_id"]
+            and episode.starts < begin
+            and (episode.ends is None or episode.ends > begin)
+            for broker_id, episode in faults
+        )
+        if not had_fault:
+            rolls.append(change)
+    return rolls
+
+
+def _roll_period(restart: Mapping[str, Any]) -> tuple[datetime, datetime]:
+    return restart["starts"] - 15 * SECOND, restart["ends"] + 60 * SECOND
+
+
+def list_episodes(operations: Operations, cluster: ClusterSettings) -> list[ActivePeriod]:
+    """Return what each finding explains."""
+    rolls = [(roll["broker_id"], *_roll_period(roll)) for roll in _list_rolls(operations, cluster)]
+    periods = []
+    for broker_id, episode in _list_states(operations, cluster.cluster_id):
+        kind, starts, ends = episode.kind, episode.starts, episode.ends
+        if kind in VANTAGE_KINDS:
+            periods.append(ActivePeriod("vantage", starts, ends))
+        if kind not in FINDING_KINDS:
+            continue
+        if kind == "DEGRADED":
+            starts -= 75 * SECOND
+        else:
+            starts -= 10 * SECOND
+            ends = ends and ends + 60 * SECOND
+        is_of_roll = any(
+            broker_id == rolled and first <= episode.starts < last for rolled, first, last in rolls
+        )
+        periods.append(ActivePeriod("roll" if is_of_roll else kind, starts, ends))
+    return periods
+
+
+def _list_states(operations: Operations, cluster_id: str) -> list[tuple[int | None, ActivePeriod]]:
+    """Return each state of each finding with its broker: from its event to the finding's next event."""
     by_finding: dict[tuple[Any, ...], list[Mapping[str, Any]]] = defaultdict(list)
     for event in operations.health_events:
         if event["cluster_id"] == cluster_id:
             by_finding[event["broker_id"], event["fingerprint"]].append(event)
-    return [period for events in by_finding.values() for period in _episodes(events)]
+    return [
+        (broker_id, period) for (broker_id, _), events in by_finding.items() for period in _episodes(events)
+    ]
 
 
 def _episodes(events: Iterable[Mapping[str, Any]]) -> Iterator[ActivePeriod]:
@@ -73,7 +165,7 @@ def find_cause(
 ) -> str | None:
     """Return the cause of a minute, None if the minute is not bad.
 
-    ``clients``: the minute's client broker-minutes; ``periods``: the cluster's actions and findings.
+    ``clients``: the minute's client broker-minutes; ``periods``: the cluster's actions, changes and findings.
     """
     slow = _brokers_over_objective(cluster, clients)
     if not slow:
@@ -82,12 +174,15 @@ def find_cause(
         slow, [occurrence for occurrence in corrections if _overlaps(occurrence, minute["minute"])]
     ):
         return "maintenance"
-    kinds = {period.kind for period in periods if _overlaps(period, minute["minute"])}
-    active = [kind for kind in ("roll", *FINDING_KINDS, "reassignment", "throttle") if kind in kinds]
-    if active:
-        return active[0]
-    agent_late = any(broker_row["agent_late"] for broker_row in clients)
-    return "vantage" if agent_late or kinds.intersection(VANTAGE_KINDS) else "unknown"
+    active = [period for period in periods if _overlaps(period, minute["minute"])]
+    kinds = {period.kind for period in active if period.broker_id is None}
+    # Of all kinds, only reported changes concern single brokers.
+    if slow <= {period.broker_id for period in active if period.kind == "change"}:
+        kinds.add("change")
+    if any(broker_row["agent_late"] for broker_row in clients):
+        kinds.add("vantage")
+    first = next((kind for kind in ORDER if kind in kinds), "unknown")
+    return "roll" if first == "effects of a roll" else first
 
 
 def _brokers_over_objective(cluster: ClusterSettings, clients: Iterable[Row]) -> set[int]:

@@ -24,6 +24,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from fleetgauge_core.fleet import FleetFileError, load_fleet
 from fleetgauge_core.tables import (
     ACTIONS,
+    CHANGES,
     CLUSTER_WEEKS,
     CORRECTIONS,
     HEALTH_EVENTS,
@@ -97,12 +98,12 @@ def read_records(lake: Path, taken_by: datetime | None = None) -> list[Row]:
 
 
 def read_operations(lake: Path) -> Operations:
-    """Return the lake's corrections, actions and findings; none if a table does not exist."""
+    """Return the lake's corrections, actions, findings and changes; none if a table does not exist."""
     rows = {
         table: tuple(_rows(lake, table)) if DeltaTable.is_deltatable(str(lake / table.path)) else ()
-        for table in (CORRECTIONS, ACTIONS, HEALTH_EVENTS)
+        for table in (CORRECTIONS, ACTIONS, HEALTH_EVENTS, CHANGES)
     }
-    return Operations(rows[CORRECTIONS], rows[ACTIONS], rows[HEALTH_EVENTS])
+    return Operations(rows[CORRECTIONS], rows[ACTIONS], rows[HEALTH_EVENTS], rows[CHANGES])
 
 
 def _rows(lake: Path, table: Table) -> list[Row]:

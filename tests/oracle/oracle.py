@@ -12,7 +12,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from tests.oracle.cause_rules import compute_burn_causes, find_cause, list_actions, list_episodes
+from tests.oracle.cause_rules import (
+    compute_burn_causes,
+    find_cause,
+    list_actions,
+    list_changes,
+    list_episodes,
+)
 from tests.oracle.correction_rules import Occurrence, apply_corrections, find_occurrences
 from tests.oracle.minute_rules import (
     BrokerMinute,
@@ -106,7 +112,11 @@ def _with_causes(
     corrections: Sequence[Occurrence],
     operations: Operations,
 ) -> list[Row]:
-    periods = [*list_actions(operations, cluster.cluster_id), *list_episodes(operations, cluster.cluster_id)]
+    periods = [
+        *list_actions(operations, cluster.cluster_id),
+        *list_changes(operations, cluster),
+        *list_episodes(operations, cluster),
+    ]
     clients: dict[datetime, list[Row]] = defaultdict(list)
     for broker_minute in brokers:
         if broker_minute.row["leg"] == "client":

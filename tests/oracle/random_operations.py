@@ -1,5 +1,6 @@
-"""Random corrections, actions and findings around the minutes of random clusters."""
+"""Random corrections, actions, findings and changes around the minutes of random clusters."""
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -7,7 +8,7 @@ from random import Random
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from tests.oracle.cause_rules import FINDING_KINDS, VANTAGE_KINDS
+from tests.oracle.cause_rules import FINDING_KINDS, REPORTED, VANTAGE_KINDS
 from tests.oracle.operations import Operations
 
 Row = dict[str, Any]
@@ -15,6 +16,8 @@ SECOND = timedelta(seconds=1)
 MINUTE = timedelta(minutes=1)
 #: "election" is an action that is never a cause.
 ACTIONS = ("roll", "reassignment", "throttle", "election")
+#: A setting that changes is never a cause.
+OBSERVED = ("broker_restarted", "broker_restarted", "reassignment", "throttle", "setting_changed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +33,7 @@ class Scope:
 
 
 def random_operations(rng: Random, scopes: Sequence[Scope]) -> Operations:
-    """Return corrections, actions and findings; about half of the clusters have some of each."""
+    """Return corrections, actions, findings and changes; about half of the clusters have some of each."""
     return Operations(
         corrections=tuple(
             _correction(rng, scope, f"correction-{number}-{which}")
@@ -47,6 +50,12 @@ def random_operations(rng: Random, scopes: Sequence[Scope]) -> Operations:
             for number, scope in enumerate(scopes)
             for which in range(rng.choice([0, 0, 1, 3]))
             for event in _finding(rng, scope, f"finding-{number}-{which}")
+        ),
+        changes=tuple(
+            record
+            for number, scope in enumerate(scopes)
+            for which in range(rng.choice([0, 0, 1, 3]))
+            for record in _change(rng, scope, f"change-{number}-{which}")
         ),
     )
 
@@ -111,6 +120,33 @@ def _action(rng: Random, scope: Scope, action_id: str) -> Row:
         "author": "sre",
         "detail": "{}",
     }
+
+
+def _change(rng: Random, scope: Scope, change_id: str) -> Iterator[Row]:
+    """Yield the records of one change, which may not end."""
+    kind = rng.choice([*OBSERVED, rng.choice(REPORTED)])
+    starts, ends = _span(rng, scope)
+    is_of_segment = kind in REPORTED and rng.random() < 0.4
+    segment, value = rng.choice(scope.segments) if is_of_segment else (None, None)
+    is_of_broker = kind == "broker_restarted" or (kind in REPORTED and rng.random() < 0.4)
+    is_lasting = kind in ("reassignment", "throttle")
+    moments = [(starts, None), (ends, ends)] if is_lasting else [(ends, ends)]
+    for number, (at, end) in enumerate(moments[: rng.choice([1, 2])]):
+        yield {
+            "event_id": f"{change_id}-{number}",
+            "change_id": change_id,
+            "cluster_id": None if is_of_segment else scope.cluster_id,
+            "broker_id": rng.choice(scope.brokers) if is_of_broker and not is_of_segment else None,
+            "segment": segment,
+            "segment_value": value,
+            "kind": kind,
+            "phase": "begun" if end is None else "ended",
+            "at": at,
+            "starts": starts,
+            "ends": end,
+            "evidence": json.dumps({"orderly": rng.choice([True, True, False, None])}),
+            "source": "observer",
+        }
 
 
 def _finding(rng: Random, scope: Scope, fingerprint: str) -> Iterator[Row]:

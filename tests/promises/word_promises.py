@@ -55,7 +55,7 @@ _WORDS: Mapping[str, Iterable[str]] = {
     "finding: state": HealthState,
     "finding: pace of a round": LatencyClass,
     "recovery finding: kind": RecoveryKind,
-    "bad minute: cause": PRECEDENCE,
+    "bad minute: cause": dict.fromkeys(PRECEDENCE),
     "probe: leg": Leg,
     "probe: own failure": (ACK_LATE, NO_REPORT, NOT_LEADING, NOT_RECEIVED),
     "probe: silence": [silence.description for silence in ConnectionFailure],

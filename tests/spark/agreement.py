@@ -18,6 +18,7 @@ from fleetgauge_core.tables import (
     ACTIONS,
     BROKER_MINUTES,
     BURN_CAUSES,
+    CHANGES,
     CLUSTER_MINUTES,
     CLUSTER_WEEKS,
     CORRECTIONS,
@@ -67,6 +68,7 @@ def _operation_rows(operations: Operations) -> dict[Table, Sequence[Mapping[str,
         CORRECTIONS: operations.corrections,
         ACTIONS: operations.actions,
         HEALTH_EVENTS: operations.health_events,
+        CHANGES: operations.changes,
     }
 
 

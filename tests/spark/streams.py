@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from fleetgauge_core.contract import PROBE_MINUTE
 from fleetgauge_core.fleet import Telemetry
-from fleetgauge_core.kafka import ClusterAdmin, ensure_telemetry_topics
+from fleetgauge_core.kafka import ClusterAdmin, ensure_telemetry_topics, keep_changes_topic
 from fleetgauge_core.metadata import TopicChange
 from fleetgauge_core.runtime.shutdown import ShutdownFlag
 from fleetgauge_core.tables import PROBE_MINUTES, QUALITY
@@ -39,7 +39,7 @@ class Stream:
         suffix = uuid.uuid4().hex[:8]
         topics = {
             kind: {"name": f"{kind}-{suffix}", "partitions": PARTITIONS, "retention_hours": 2}
-            for kind in ("probe_minutes", "probe_pulse", "health_events")
+            for kind in ("probe_minutes", "probe_pulse", "health_events", "changes")
         }
         self.telemetry = Telemetry.model_validate({"bootstrap": bootstrap, "topics": topics})
         self.topic = self.telemetry.topics.probe_minutes.name
@@ -63,6 +63,14 @@ class Stream:
                 value = PROBE_MINUTE.encode(good_record(self.sent, MINUTE))
                 producer.produce(self.topic, value, partition=partition)
                 self.sent += 1
+        assert producer.flush(30) == 0
+
+    def send_changes(self, *values: bytes | None) -> None:
+        """Append values to the topic of changes."""
+        keep_changes_topic(self.telemetry).ensure()
+        producer = Producer({"bootstrap.servers": self.telemetry.bootstrap, "enable.idempotence": True})
+        for value in values:
+            producer.produce(self.telemetry.topics.changes.name, value, key=b"orders")
         assert producer.flush(30) == 0
 
     def recreate_topic(self) -> None:

@@ -1,6 +1,8 @@
 """The stream when its topics are deleted, created anew, extended, or lose records, on a real broker."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from datetime import datetime, timedelta
 from pathlib import Path
 from shutil import rmtree
@@ -10,7 +12,8 @@ import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
-from fleetgauge_core.tables import BROKER_MINUTES
+from fleetgauge_core.contract import PROBE_PULSE, ClusterChange
+from fleetgauge_core.tables import BROKER_MINUTES, CHANGES, QUARANTINE
 from fleetgauge_local.fleet import LocalFleet
 from fleetgauge_local.layout import ClusterSpec
 from fleetgauge_pipelines.io.small_frames import create_dataframe
@@ -20,7 +23,7 @@ from fleetgauge_pipelines.jobs.silver import SilverWriter
 from fleetgauge_pipelines.jobs.stream_topics import StreamTopics
 from tests.spark.lakes import rows
 from tests.spark.streams import DEADLINE_S, PARTITIONS, Stream
-from tests.spark.test_backfill import CLOCK
+from tests.spark.test_backfill import CLOCK, MINUTE
 from tests.waiting import wait_until
 
 
@@ -152,6 +155,58 @@ def test_a_running_stream_follows_a_topic_that_is_deleted_or_extended(
     assert stream.sequences() == list(range(34))
     assert stream.counts["replayed"] == 0
     assert [loss["change"] for loss in stream.losses()] == ["recreated"] * 2
+
+
+def change(number: int, **values: Any) -> ClusterChange:
+    return ClusterChange(
+        event_id=f"event-{number}",
+        change_id=f"change-{number}",
+        cluster_id="orders",
+        kind="setting_changed",
+        phase="happened",
+        at=MINUTE,
+        starts=MINUTE - timedelta(seconds=15),
+        ends=MINUTE,
+        source="observer",
+        **values,
+    )
+
+
+def test_changes_are_stored_once_and_what_is_none_goes_to_quarantine(
+    stream: Stream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as older:
+        # A version before this one read no changes.
+        initialize = StreamTopics.__init__
+
+        def initialize_older(topics: StreamTopics, *arguments: Any) -> None:
+            initialize(topics, *arguments)
+            topics._names = topics._names[:2]
+
+        older.setattr(StreamTopics, "__init__", initialize_older)
+        stream.send(1, 1)
+        stream.run()
+    first = change(1, broker_id=2, before='{"a":1}', after='{"a":2}', evidence='{"orderly":true}')
+    not_json, not_an_object = change(2, before="{"), change(3, evidence="[]")
+    deep = change(4, after="[" * 20_000)
+    stream.send_changes(first.encode(), b"nonsense", None, first.encode(), not_json.encode())
+    stream.send_changes(not_an_object.encode(), deep.encode(), PROBE_PULSE.header, b"x" * 70_000)
+    stream.send(1, 0)
+    stream.run()
+    assert [row | {"at": first.at} for row in rows(stream.folder, CHANGES)] == [asdict(first)]
+    rejected = rows(stream.folder, QUARANTINE)
+    reasons = Counter(row["reason"] for row in rejected)
+    assert reasons == {"not_decodable": 5, "unknown_fingerprint": 1, "oversize": 1}
+    assert all(row["detail"].startswith("not a change: ") for row in rejected)
+    assert {row["value"] for row in rejected} >= {b"nonsense", b"", not_json.encode()}
+    assert stream.sequences() == list(range(stream.sent))
+    assert stream.losses() == []
+    # A batch that is repeated stores nothing again; the next one adds what is new.
+    rmtree(stream.folder / "_checkpoints")
+    stream.send_changes(change(5).encode())
+    stream.run()
+    assert sorted(row["event_id"] for row in rows(stream.folder, CHANGES)) == ["event-1", "event-5"]
+    assert len(rows(stream.folder, QUARANTINE)) == len(rejected)
 
 
 def test_numbers_that_are_missing_are_found_once_a_run_has_gone_on(spark: SparkSession) -> None:

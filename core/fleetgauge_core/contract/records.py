@@ -1,5 +1,6 @@
 """The records as frozen dataclasses. Times are aware UTC datetimes; latencies are integer microseconds."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -242,6 +243,18 @@ class ClusterChange:
     def decode(cls, value: bytes) -> Self:
         """Return the change in a Kafka record value.
 
-        Raises: RecordDecodeError if the value is not a ClusterChange.
+        Raises: RecordDecodeError if the value is not a ClusterChange, or a field that holds JSON does not.
         """
-        return cls(**CLUSTER_CHANGE.decode(value))
+        record = cls(**CLUSTER_CHANGE.decode(value))
+        for name in ("before", "after", "evidence"):
+            _check_json(name, getattr(record, name))
+        return record
+
+
+def _check_json(name: str, text: str | None) -> None:
+    try:
+        value = json.loads(text or "null")
+    except (ValueError, RecursionError) as error:
+        raise RecordDecodeError("not_decodable", f"{name} is not JSON: {error}") from error
+    if name == "evidence" and not isinstance(value, dict):
+        raise RecordDecodeError("not_decodable", f"{name} is not a JSON object")

@@ -55,7 +55,10 @@ def list_watch_rights(fleet: Fleet) -> Iterator[RequiredRights]:
 
 
 def list_stream_rights(fleet: Fleet) -> Iterator[RequiredRights]:
-    """Yield what `fleetgauge stream` needs: it reads minutes and findings. Spark uses no consumer group."""
+    """Yield what `fleetgauge stream` needs: it reads minutes, findings and changes.
+
+    Spark uses no consumer group.
+    """
     if fleet.telemetry:
         topics = fleet.telemetry.topics
         yield from _telemetry_rights(
@@ -63,6 +66,7 @@ def list_stream_rights(fleet: Fleet) -> Iterator[RequiredRights]:
             (AclResource(topics.probe_minutes.name), ("CREATE", "READ")),
             (AclResource(topics.probe_pulse.name), ("CREATE", "DESCRIBE")),
             (AclResource(topics.health_events.name), ("CREATE", "READ")),
+            (AclResource(topics.changes.name), ("CREATE", "READ")),
         )
 
 

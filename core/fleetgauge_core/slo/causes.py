@@ -1,7 +1,7 @@
 """The cause of a bad minute: exactly one each, chosen by a fixed order of precedence.
 
 Planned work precedes the findings that it produces; a finding precedes background work, for instance a
-reassignment.
+reassignment. Changes are explained in fleetgauge_core.slo.change_causes.
 """
 
 from collections import defaultdict
@@ -12,21 +12,34 @@ from datetime import datetime, timedelta
 from fleetgauge_core.tables import CAUSE_KINDS, ActionKind
 
 MAINTENANCE, VANTAGE, UNKNOWN = "maintenance", "vantage", "unknown"
+#: The cause of minutes that a change explains which a person or another system reported.
+REPORTED_CHANGE = "change"
 _VANTAGE_KINDS = ("VANTAGE_ILL", "PATH")
 #: Findings about brokers and clusters, the most severe first.
 _FAULTS = ("CLUSTER_DOWN", "BROKER_DOWN", "NETWORK_UNAVAILABLE", "STORAGE_STALLED", "DEGRADED")
-#: The first of these that is active in a minute is its cause.
+#: The first of these that is active in a minute is its cause. A roll comes twice: it precedes the findings
+#: that it produces, and explains of the others' minutes only those that no finding explains.
 PRECEDENCE = (
     MAINTENANCE,
     ActionKind.ROLL.value,
     *_FAULTS,
+    ActionKind.ROLL.value,
     ActionKind.REASSIGNMENT.value,
     ActionKind.THROTTLE.value,
     VANTAGE,
+    REPORTED_CHANGE,
     UNKNOWN,
 )
+_AFTER_FINDINGS = PRECEDENCE.index(_FAULTS[-1]) + 1
 _FINDING_KINDS = (*_FAULTS, *_VANTAGE_KINDS)
 
+#: How long a fault has lasted at most when its finding is opened: a slow broker is compared with its past for
+#: a minute, with up to 15 s until the next look; any other fault is named within ten seconds.
+_DETECTED_WITHIN = {"DEGRADED": timedelta(seconds=75)}
+_DETECTED_WITHIN_DEFAULT = timedelta(seconds=10)
+#: After the end of an outage clients still reconnect, and replicas catch up; a slow broker is observed to be
+#: fast again.
+_RECOVERS_WITHIN = timedelta(minutes=1)
 _MINUTE = timedelta(minutes=1)
 
 
@@ -42,10 +55,27 @@ class HealthTransition:
 
 
 @dataclass(frozen=True, slots=True)
+class FindingPeriod:
+    """A finding about a broker (None: a cluster) from its opening until it was resolved or became another."""
+
+    cluster_id: str
+    broker_id: int | None
+    kind: str
+    starts: datetime
+    ends: datetime | None
+
+    @property
+    def is_fault(self) -> bool:
+        """Whether it is about a broker or a cluster, rather than about the vantage that measured."""
+        return self.kind in _FAULTS
+
+
+@dataclass(frozen=True, slots=True)
 class CauseInterval:
     """A possible cause of the bad minutes that overlap [starts, ends); ``ends`` is None while it lasts.
 
-    With a home broker it explains a minute only if no other broker made that minute bad.
+    With home brokers, the intervals of one cause explain a minute only if no other broker made it bad. A roll
+    that comes ``after_findings`` explains only what no finding explains.
     """
 
     cluster_id: str
@@ -53,11 +83,12 @@ class CauseInterval:
     starts: datetime
     ends: datetime | None
     home: int | None = None
+    after_findings: bool = False
 
     @property
     def precedence(self) -> int:
         """Position in PRECEDENCE; the lowest wins."""
-        return PRECEDENCE.index(self.cause)
+        return PRECEDENCE.index(self.cause, _AFTER_FINDINGS if self.after_findings else 0)
 
     def is_active_in(self, minute: datetime) -> bool:
         """Return whether the interval overlaps the minute."""
@@ -73,38 +104,60 @@ def find_cause(
     excluded from pooling because its agent was late.
     """
     active = [interval for interval in intervals if interval.is_active_in(minute)]
-    causes = {interval.cause for interval in active if interval.home is None}
-    if bad_homes and set(bad_homes) <= {interval.home for interval in active}:
-        causes |= {interval.cause for interval in active}
+    homes: dict[int, set[int | None]] = defaultdict(set)
+    for interval in active:
+        homes[interval.precedence].add(interval.home)
+    ranks = [
+        rank
+        for rank, of_rank in homes.items()
+        if None in of_rank or (bad_homes and set(bad_homes) <= of_rank)
+    ]
     if agent_late:
-        causes.add(VANTAGE)
-    return min(causes, key=PRECEDENCE.index, default=UNKNOWN)
+        ranks.append(PRECEDENCE.index(VANTAGE))
+    return PRECEDENCE[min(ranks, default=PRECEDENCE.index(UNKNOWN))]
 
 
-def build_cause_intervals(transitions: Iterable[HealthTransition]) -> list[CauseInterval]:
-    """Return an interval for each finding: it lasts until the next transition with the same fingerprint."""
+def list_findings(transitions: Iterable[HealthTransition]) -> list[FindingPeriod]:
+    """Return each finding: it lasts until the next transition with the same fingerprint."""
     histories: dict[tuple[str, int | None, str], list[HealthTransition]] = defaultdict(list)
     for transition in transitions:
         key = transition.cluster_id, transition.broker_id, transition.fingerprint
         histories[key].append(transition)
     return [
-        interval
+        finding
         for history in histories.values()
-        for interval in _intervals_of(sorted(history, key=lambda transition: transition.at))
+        for finding in _findings_of(sorted(history, key=lambda transition: transition.at))
     ]
 
 
-def _intervals_of(history: Sequence[HealthTransition]) -> list[CauseInterval]:
+def _findings_of(history: Sequence[HealthTransition]) -> list[FindingPeriod]:
     ends = [transition.at for transition in history[1:]] + [None]
     return [
-        CauseInterval(transition.cluster_id, _cause_of_state(transition.to_state), transition.at, end)
+        FindingPeriod(transition.cluster_id, transition.broker_id, transition.to_state, transition.at, end)
         for transition, end in zip(history, ends, strict=True)
         if transition.to_state in _FINDING_KINDS
     ]
 
 
-def _cause_of_state(state: str) -> str:
-    return VANTAGE if state in _VANTAGE_KINDS else state
+def build_finding_interval(finding: FindingPeriod) -> CauseInterval:
+    """Return what a finding explains: also the time until it was noticed, and until clients had recovered."""
+    if finding.kind in _VANTAGE_KINDS:
+        return CauseInterval(finding.cluster_id, VANTAGE, finding.starts, finding.ends)
+    recovery = timedelta(0) if finding.kind in _DETECTED_WITHIN else _RECOVERS_WITHIN
+    return CauseInterval(
+        finding.cluster_id,
+        finding.kind,
+        shift(finding.starts, -_DETECTED_WITHIN.get(finding.kind, _DETECTED_WITHIN_DEFAULT)),
+        shift(finding.ends, recovery) if finding.ends else None,
+    )
+
+
+def shift(at: datetime, by: timedelta) -> datetime:
+    """Return a time moved by a duration, but not beyond the years 1 to 9999: a record may hold any time."""
+    try:
+        return at + by
+    except OverflowError:
+        return at
 
 
 def is_cause_action(kind: str) -> bool:

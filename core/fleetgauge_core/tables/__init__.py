@@ -22,6 +22,7 @@ from fleetgauge_core.tables.model import Column, ColumnType, Table, TableOwner
 from fleetgauge_core.tables.ops import (
     ACCEPTABLE_REASONS,
     ACTIONS,
+    CHANGES,
     CORRECTIONS,
     HEALTH_EVENTS,
     QUALITY,
@@ -47,6 +48,7 @@ __all__ = [
     "BURN_CAUSES",
     "CASE_KINDS",
     "CAUSE_KINDS",
+    "CHANGES",
     "CHECKPOINTS",
     "CLUSTER_MINUTES",
     "CLUSTER_WEEKS",

@@ -1,4 +1,4 @@
-"""The ops tables: quarantined records, findings, corrections, actions and quality checks.
+"""The ops tables: quarantined records, findings, corrections, actions, changes and quality checks.
 
 Columns are added, but never renamed or removed.
 """
@@ -100,6 +100,34 @@ ACTIONS = Table(
         detail=ColumnType.STRING,
     ),
     owner=TableOwner.ACTIONS,
+)
+
+#: Changes of clusters that were observed or reported; rows are only added. Of the rows of one ``change_id``
+#: the latest (``at``) counts. ``before``, ``after`` and ``evidence`` are JSON values.
+CHANGES = Table(
+    path="ops/changes",
+    key=("event_id",),
+    columns=make_columns(
+        event_id=ColumnType.STRING,
+        change_id=ColumnType.STRING,
+        cluster_id=ColumnType.STRING,
+        broker_id=ColumnType.INT,
+        topic=ColumnType.STRING,
+        segment=ColumnType.STRING,
+        segment_value=ColumnType.STRING,
+        kind=ColumnType.STRING,
+        phase=ColumnType.STRING,
+        at=ColumnType.TIMESTAMP,
+        starts=ColumnType.TIMESTAMP,
+        ends=ColumnType.TIMESTAMP,
+        before=ColumnType.STRING,
+        after=ColumnType.STRING,
+        evidence=ColumnType.STRING,
+        source=ColumnType.STRING,
+        author=ColumnType.STRING,
+        title=ColumnType.STRING,
+        link=ColumnType.STRING,
+    ),
 )
 
 #: Results of data quality checks on batches and weeks.

@@ -3,7 +3,7 @@
 from fleetgauge_core.tables.bronze import PROBE_MINUTES
 from fleetgauge_core.tables.gold import BURN_CAUSES, CLUSTER_WEEKS, EVIDENCE, FLEET_WEEKS, RECOVERY_WEEKS
 from fleetgauge_core.tables.model import Table, TableOwner
-from fleetgauge_core.tables.ops import ACTIONS, CORRECTIONS, HEALTH_EVENTS, QUALITY, QUARANTINE
+from fleetgauge_core.tables.ops import ACTIONS, CHANGES, CORRECTIONS, HEALTH_EVENTS, QUALITY, QUARANTINE
 from fleetgauge_core.tables.recovery import (
     CHECKPOINTS,
     DRILLS,
@@ -26,6 +26,7 @@ ALL_TABLES: tuple[Table, ...] = (
     HEALTH_EVENTS,
     CORRECTIONS,
     ACTIONS,
+    CHANGES,
     QUALITY,
     CHECKPOINTS,
     DRILLS,

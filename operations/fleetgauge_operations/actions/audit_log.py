@@ -1,16 +1,28 @@
-"""The audit log ops/actions: every case, refused ones too, with its outcome, times, author and reason."""
+"""The audit log ops/actions: every case, refused ones too, with its outcome, times, author and reason.
+
+Which clusters are being rolled is read from ops/changes as well.
+"""
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from threading import Lock
 from typing import Any
 
-from fleetgauge_core.lake.table_store import TableRow, TableStore
-from fleetgauge_core.tables import ACTIONS, CASE_KINDS, ActionKind, ActionOutcome
-from fleetgauge_operations.actions.plan.case import ActionCase
+import pyarrow.compute as pc
 
+from fleetgauge_core.lake.table_store import TableRow, TableStore
+from fleetgauge_core.slo.change_causes import RecordedChange
+from fleetgauge_core.tables import ACTIONS, CASE_KINDS, CHANGES, ActionKind, ActionOutcome, ChangeKind
+from fleetgauge_operations.actions.plan.case import ActionCase
+from fleetgauge_operations.actions.plan.rolling import (
+    ROLL_GOES_ON_WITHIN,
+    RollAction,
+    find_rolling_clusters,
+)
+
+_CHANGE_COLUMNS = tuple(field.name for field in fields(RecordedChange))
 #: Keys of ``detail`` that are not part of the plan.
 _CASE_KEYS = frozenset(
     {"outcome", "zone", "against", "words", "told", "rejected", "undone_since", "overruled"}
@@ -36,17 +48,30 @@ class AuditLog:
 
     def __init__(self, lake: str) -> None:
         self._table = TableStore(lake, ACTIONS)
+        # The stream creates the table; an older one has not yet.
+        self._changes = TableStore(lake, CHANGES, create=True)
         # Writers of one process would use up each other's attempts to commit.
         self._writing = Lock()
 
     def read_entries(self, now: datetime) -> AuditEntries:
         """Return all cases, and the clusters whose rolling restart is in progress at a time."""
         rows = self._table.rows()
-        cases = (_parse_case(row) for row in rows if row["kind"] in CASE_KINDS)
+        cases = [_parse_case(row) for row in rows if row["kind"] in CASE_KINDS]
+        rolls = (
+            RollAction(row["cluster_id"], row["starts"], row["ends"])
+            for row in rows
+            if row["kind"] == ActionKind.ROLL
+        )
         return AuditEntries(
             cases=tuple(sorted(cases, key=lambda case: (case.began, case.case_id))),
-            rolling_cluster_ids=frozenset(row["cluster_id"] for row in rows if _is_rolling(row, now)),
+            rolling_cluster_ids=find_rolling_clusters(rolls, self._read_restarts(now), cases, now),
         )
+
+    def _read_restarts(self, now: datetime) -> list[RecordedChange]:
+        recent = (pc.field("kind") == ChangeKind.BROKER_RESTARTED.value) & (
+            pc.field("ends") > now - ROLL_GOES_ON_WITHIN
+        )
+        return [RecordedChange(**row) for row in self._changes.rows(recent, _CHANGE_COLUMNS)]
 
     def add_case(self, case: ActionCase) -> None:
         """Store a new case."""
@@ -67,11 +92,6 @@ class AuditLog:
 
         with self._writing:
             self._table.amend({"action_id": case_id}, amend)
-
-
-def _is_rolling(row: TableRow, now: datetime) -> bool:
-    is_in_progress = row["starts"] <= now and (row["ends"] is None or row["ends"] > now)
-    return bool(is_in_progress and row["kind"] == ActionKind.ROLL)
 
 
 def _case_row(case: ActionCase) -> TableRow:

@@ -13,6 +13,7 @@ from fleetgauge_core.fleet.fleet_file import FleetFile
 from fleetgauge_core.fleet.usable_fleet import list_messages
 from fleetgauge_core.kafka import explain_telemetry_errors
 from fleetgauge_core.kafka.credentials_monitor import require_readable_credentials
+from fleetgauge_core.lake.table_store import TableStoreError
 from fleetgauge_core.runtime.cli import InputError, ListenAddress, print_json
 from fleetgauge_core.runtime.console import console
 from fleetgauge_core.runtime.health_server import ProcessHealth, serve_health
@@ -30,6 +31,7 @@ from fleetgauge_operations.changes.plan.reported_change import (
     ReportedChangeError,
     build_reported_record,
 )
+from fleetgauge_operations.changes.stored_changes import merge_records, read_stored_changes
 from fleetgauge_operations.changes.throttle_owners import create_throttle_completion
 
 #: Observers wait at most 8 s for a hung cluster, 3 s for their leadership, 8 s to deliver what is left, and
@@ -99,12 +101,17 @@ def observe_fleet(
 def list_changes(
     cluster_id: str | None, since: datetime | None, kinds: Sequence[str], config: Path, as_json: bool
 ) -> None:
-    """Print changes in order of time. Raises: InputError for an unknown cluster; KafkaUnavailableError."""
+    """Print changes in order of time, from the lake and from the topic what is not there yet.
+
+    A lake that cannot be read is said and left out. Raises: InputError for an unknown cluster;
+    KafkaUnavailableError.
+    """
     fleet = load_fleet(config)
     cluster = None if cluster_id is None else require_cluster(fleet, config, cluster_id)
     telemetry = require_telemetry(fleet, config)
     with explain_telemetry_errors():
-        records = read_change_records(telemetry)
+        in_topic = read_change_records(telemetry)
+    records = merge_records(_read_lake(fleet, cluster_id), in_topic)
     start = since or datetime.now(UTC) - _DEFAULT_PERIOD
     selected = [
         record for record in select_changes(records, cluster, start) if not kinds or record.kind in kinds
@@ -115,8 +122,16 @@ def list_changes(
     for record in selected:
         console.print(format_change(record), markup=False, soft_wrap=True)
     if not selected:
-        hint = "" if records else "; the topic is empty: start fleetgauge observe"
+        hint = "" if records else "; no change was ever recorded: start fleetgauge observe"
         console.print(f"no change since {start:%FT%TZ}{hint}", markup=False)
+
+
+def _read_lake(fleet: Fleet, cluster_id: str | None) -> Sequence[ClusterChange]:
+    try:
+        return read_stored_changes(fleet.lake, cluster_id)
+    except TableStoreError as error:
+        console.print(f"only the topic is listed: {error}", markup=False)
+        return ()
 
 
 def add_change(

@@ -1,4 +1,4 @@
-"""What explains or excludes minutes: corrections by operators, actions on clusters, and health events."""
+"""What explains or excludes minutes: corrections by operators, actions, changes, and health events."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
@@ -7,26 +7,20 @@ from datetime import datetime
 import pyarrow.compute as pc
 
 from fleetgauge_core.fleet import Fleet
-from fleetgauge_core.slo.causes import (
-    MAINTENANCE,
-    CauseInterval,
-    HealthTransition,
-    build_cause_intervals,
-    is_cause_action,
-)
+from fleetgauge_core.slo.causes import MAINTENANCE, CauseInterval, HealthTransition, is_cause_action
+from fleetgauge_core.slo.change_causes import CAUSE_CHANGE_KINDS, RecordedChange, build_cause_intervals
 from fleetgauge_core.slo.corrections import Correction, ExcludedRange, expand_corrections
-from fleetgauge_core.tables import ACTIONS, CORRECTIONS, HEALTH_EVENTS
+from fleetgauge_core.tables import ACTIONS, CHANGES, CORRECTIONS, HEALTH_EVENTS
 from fleetgauge_pipelines.io.lake import Lake
 
 
 @dataclass(frozen=True, slots=True)
 class Annotations:
-    """Corrections that are in force, and the actions and findings that may have caused bad minutes."""
+    """Corrections that are in force, and what actions, findings and changes may have caused."""
 
     fleet: Fleet
     corrections: tuple[Correction, ...]
-    actions: tuple[CauseInterval, ...]
-    findings: tuple[CauseInterval, ...]
+    causes: tuple[CauseInterval, ...]
 
     def excluded(self, lo: datetime, hi: datetime) -> list[ExcludedRange]:
         """Return what corrections exclude from the service levels within [lo, hi)."""
@@ -36,7 +30,7 @@ class Annotations:
     def cause_intervals(self, lo: datetime, hi: datetime) -> dict[str, list[CauseInterval]]:
         """Return by cluster the possible causes of bad minutes within [lo, hi)."""
         by_cluster: dict[str, list[CauseInterval]] = {}
-        for interval in (*self.actions, *self.findings, *_maintenance_intervals(self.excluded(lo, hi))):
+        for interval in (*self.causes, *_maintenance_intervals(self.excluded(lo, hi))):
             if interval.starts < hi and (interval.ends is None or interval.ends > lo):
                 by_cluster.setdefault(interval.cluster_id, []).append(interval)
         return by_cluster
@@ -54,27 +48,38 @@ def _maintenance_intervals(exclusions: Iterable[ExcludedRange]) -> list[CauseInt
 
 
 def find_changed_cause_intervals(before: Annotations, after: Annotations) -> list[CauseInterval]:
-    """Return the actions and findings that only one of the two states has."""
-    return list({*before.actions, *before.findings} ^ {*after.actions, *after.findings})
+    """Return the possible causes that only one of the two states has."""
+    return list(set(before.causes) ^ set(after.causes))
 
 
 def read_annotations(lake: Lake, fleet: Fleet) -> Annotations:
-    """Read the corrections that were not withdrawn, the actions and the health events of a lake."""
+    """Read the corrections that were not withdrawn, the actions, changes and health events of a lake."""
     corrections = lake.table_store(CORRECTIONS).rows(pc.field("withdrawn_at").is_null(), _CORRECTION_COLUMNS)
     actions = lake.table_store(ACTIONS).rows(columns=_ACTION_COLUMNS)
     events = lake.table_store(HEALTH_EVENTS).rows(columns=_EVENT_COLUMNS)
+    changes = lake.table_store(CHANGES).rows(
+        pc.field("kind").isin(sorted(CAUSE_CHANGE_KINDS)), _CHANGE_COLUMNS
+    )
+    of_findings_and_changes = build_cause_intervals(
+        (HealthTransition(**row) for row in events),
+        (RecordedChange(**row) for row in changes),
+        {cluster.id: cluster.segments for cluster in fleet.clusters},
+    )
     return Annotations(
         fleet=fleet,
         corrections=tuple(Correction(**row) for row in corrections),
-        actions=tuple(
-            CauseInterval(row["cluster_id"], row["kind"], row["starts"], row["ends"])
-            for row in actions
-            if is_cause_action(row["kind"])
+        causes=(
+            *(
+                CauseInterval(row["cluster_id"], row["kind"], row["starts"], row["ends"])
+                for row in actions
+                if is_cause_action(row["kind"])
+            ),
+            *of_findings_and_changes,
         ),
-        findings=tuple(build_cause_intervals(HealthTransition(**row) for row in events)),
     )
 
 
 _CORRECTION_COLUMNS = tuple(field.name for field in fields(Correction))
 _ACTION_COLUMNS = ("cluster_id", "kind", "starts", "ends")
 _EVENT_COLUMNS = tuple(field.name for field in fields(HealthTransition))
+_CHANGE_COLUMNS = tuple(field.name for field in fields(RecordedChange))

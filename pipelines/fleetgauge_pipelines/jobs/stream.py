@@ -23,6 +23,7 @@ from fleetgauge_pipelines.io.lake import Lake
 from fleetgauge_pipelines.io.record_topics import to_raw_records
 from fleetgauge_pipelines.io.stream_checkpoint import StreamCheckpoint, StreamGeneration
 from fleetgauge_pipelines.jobs.batch import BatchResult, Pipeline
+from fleetgauge_pipelines.jobs.changes import store_changes
 from fleetgauge_pipelines.jobs.health import store_health_events
 from fleetgauge_pipelines.jobs.lost_records import LostRecords
 from fleetgauge_pipelines.jobs.stream_topics import StreamChange, StreamTopics, TopicsChangedError
@@ -94,8 +95,11 @@ def run_stream(
         rows.persist()
         try:
             record_changes(topics.check_batch(generation, batch_id, rows))
+            now = clock()
             store_health_events(lake, rows.where(F.col("topic") == names.health_events.name))
-            minutes, now = rows.where(F.col("topic") == names.probe_minutes.name), clock()
+            changes = rows.where(F.col("topic") == names.changes.name)
+            store_changes(lake, to_raw_records(changes, generation.topic_ids), now)
+            minutes = rows.where(F.col("topic") == names.probe_minutes.name)
             # Records of old minutes are refused, because an agent whose clock is years behind would add years
             # of unmeasured minutes. Old records are processed by backfill.
             result = pipeline.process(

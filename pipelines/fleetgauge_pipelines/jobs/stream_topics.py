@@ -11,7 +11,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from fleetgauge_core.fleet import Telemetry
-from fleetgauge_core.kafka import KafkaUnavailableError, TopicOffsets, keep_telemetry_topics
+from fleetgauge_core.kafka import (
+    KafkaUnavailableError,
+    TopicOffsets,
+    keep_changes_topic,
+    keep_telemetry_topics,
+)
 from fleetgauge_core.metadata import (
     LogBounds,
     OffsetGap,
@@ -83,9 +88,10 @@ class StreamTopics:
     """Looks at the topics of a stream; all methods are called by one thread at a time."""
 
     def __init__(self, telemetry: Telemetry, checkpoint: StreamCheckpoint) -> None:
-        self._names = (telemetry.topics.probe_minutes.name, telemetry.topics.health_events.name)
+        names = telemetry.topics
+        self._names = (names.probe_minutes.name, names.health_events.name, names.changes.name)
         self._checkpoint = checkpoint
-        self._keeper = keep_telemetry_topics(telemetry)
+        self._keepers = (keep_telemetry_topics(telemetry), keep_changes_topic(telemetry))
         self._offsets = TopicOffsets(telemetry.access, _CLIENT_ID)
         self._ends: dict[str, dict[int, int]] = {}
         self._next_look_s = 0.0
@@ -93,7 +99,7 @@ class StreamTopics:
     def start(self) -> None:
         """Create the client, and topics that are missing. Raises: KafkaUnavailableError."""
         self._offsets.start()
-        self._keeper.ensure()
+        self._ensure_topics()
 
     def open_generation(self) -> OpenedGeneration:
         """Return the generation that reads the present topics; create those that are missing.
@@ -203,11 +209,15 @@ class StreamTopics:
     def _create_and_describe(self) -> dict[str, PresentTopic]:
         """Return all topics. Raises: KafkaUnavailableError unless all exist and have leaders."""
         # A topic that is being deleted can only be created afterwards.
-        self._keeper.ensure()
+        self._ensure_topics()
         present = self._describe()
         if unreadable := find_unreadable_topics(self._names, present):
             raise KafkaUnavailableError("; ".join(unreadable))
         return present
+
+    def _ensure_topics(self) -> None:
+        for keeper in self._keepers:
+            keeper.ensure()
 
     def _describe(self) -> dict[str, PresentTopic]:
         """Return the existing topics with the bounds of all partitions. Raises: KafkaUnavailableError."""

@@ -7,12 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fleetgauge_core.slo.causes import (
-    CauseInterval,
-    HealthTransition,
-    build_cause_intervals,
-    find_cause,
-)
+from fleetgauge_core.slo.causes import CauseInterval, HealthTransition, find_cause
+from fleetgauge_core.slo.change_causes import build_cause_intervals
 from fleetgauge_pipelines.simulation.events import make_health_events
 from fleetgauge_pipelines.simulation.incidents import SimulatedIncident
 from fleetgauge_pipelines.simulation.silver import compute_client_censored_p99_us

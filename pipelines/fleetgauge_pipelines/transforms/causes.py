@@ -6,8 +6,8 @@ from pyspark.sql import functions as F
 from fleetgauge_core.slo.causes import PRECEDENCE, UNKNOWN, VANTAGE
 
 #: A row for each cluster: the latency above which a minute is bad, and the intervals that may explain its bad
-#: minutes, ranked by slo.causes.PRECEDENCE. An interval with a home explains only minutes that no other
-#: broker made bad.
+#: minutes, ranked by slo.causes.PRECEDENCE. Intervals of one rank with homes explain only minutes that no
+#: other broker made bad.
 CAUSE_INTERVALS_DDL = (
     "cluster_id string, latency_objective_us bigint, "
     "intervals array<struct<starts:timestamp,ends:timestamp,home:int,rank:int>>"
@@ -73,12 +73,14 @@ def _precedence_names() -> Column:
 def _lowest_rank() -> Column:
     """Return the rank of the cause that takes precedence in a minute."""
     holding = F.filter("intervals", lambda interval: _holds(interval))
-    homes = F.transform(holding, lambda interval: interval["home"])
-    explained = (F.size("bad_homes") > 0) & (F.size(F.array_except("bad_homes", homes)) == 0)
-    ranks = F.transform(
-        F.filter(holding, lambda interval: interval["home"].isNull() | explained),
-        lambda interval: interval["rank"],
-    )
+
+    def explains(interval: Column) -> Column:
+        of_rank = F.filter(holding, lambda other: other["rank"] == interval["rank"])
+        homes = F.transform(of_rank, lambda other: other["home"])
+        is_covered = (F.size("bad_homes") > 0) & (F.size(F.array_except("bad_homes", homes)) == 0)
+        return interval["home"].isNull() | is_covered
+
+    ranks = F.transform(F.filter(holding, explains), lambda interval: interval["rank"])
     late = F.when(F.col("agent_late"), PRECEDENCE.index(VANTAGE))
     return F.least(F.array_min(ranks), late, F.lit(PRECEDENCE.index(UNKNOWN)))
 

@@ -28,10 +28,11 @@ def _cause(
     corrections: tuple[Row, ...] = (),
     actions: tuple[Row, ...] = (),
     events: tuple[Row, ...] = (),
+    changes: tuple[Row, ...] = (),
 ) -> str | None:
     """Return the cause of minute 5, which is bad unless other records are given."""
     evaluated = records or (bench.record(5, succeeded_us=BAD),)
-    tables = bench.evaluate(*evaluated, operations=Operations(corrections, actions, events))
+    tables = bench.evaluate(*evaluated, operations=Operations(corrections, actions, events, changes))
     (row,) = (row for row in tables.cluster_minutes if row["minute"] == _at(5))
     cause: str | None = row["cause"]
     return cause
@@ -104,13 +105,61 @@ def test_an_action_is_a_cause_only_in_its_cluster_and_period(bench: Bench) -> No
 
 
 @pytest.mark.parametrize(
-    ("starts", "ends", "is_cause"), [(0, 5, False), (0, 5.1, True), (5.9, 9, True), (6, 9, False)]
+    ("kind", "starts", "ends", "is_cause"),
+    [
+        # Until a minute after its end, from ten seconds before it was named.
+        ("BROKER_DOWN", 0, 4, False),
+        ("BROKER_DOWN", 0, 4.1, True),
+        ("BROKER_DOWN", 6.1, 9, True),
+        ("BROKER_DOWN", 6.2, 9, False),
+        # A slow broker is named after 75 s at most.
+        ("DEGRADED", 0, 5, False),
+        ("DEGRADED", 0, 5.1, True),
+        ("DEGRADED", 7.2, 9, True),
+        ("DEGRADED", 7.3, 9, False),
+    ],
 )
-def test_a_finding_that_overlaps_the_minute_is_its_cause(
-    bench: Bench, starts: float, ends: float, is_cause: bool
+def test_a_finding_explains_the_minutes_that_its_broker_was_faulty(
+    bench: Bench, kind: str, starts: float, ends: float, is_cause: bool
 ) -> None:
-    events = (_event("HEALTHY", ends), _event("BROKER_DOWN", starts))
-    assert _cause(bench, events=events) == ("BROKER_DOWN" if is_cause else "unknown")
+    events = (_event("HEALTHY", ends), _event(kind, starts))
+    assert _cause(bench, events=events) == (kind if is_cause else "unknown")
+
+
+def _change(kind: str, starts: float, ends: float, **more: Any) -> Row:
+    times = {"at": _at(ends), "starts": _at(starts), "ends": _at(ends)}
+    subject = {"cluster_id": "c", "broker_id": None, "segment": None, "segment_value": None}
+    return {"change_id": f"{kind} {starts}", "kind": kind, "evidence": "{}"} | subject | times | more
+
+
+def _restart(starts: float, ends: float, broker: int = 1) -> Row:
+    return _change("broker_restarted", starts, ends, broker_id=broker, evidence='{"orderly": true}')
+
+
+def test_a_roll_explains_what_it_makes_of_its_broker_and_of_others_what_no_finding_explains(
+    bench: Bench,
+) -> None:
+    assert _cause(bench, changes=(_restart(4.5, 5),)) == "roll"
+    down = (_event("BROKER_DOWN", 4.6), _event("HEALTHY", 5.5))
+    assert _cause(bench, changes=(_restart(4.5, 5),), events=down) == "roll"
+    assert _cause(bench, changes=(_restart(4.5, 5, broker=2),), events=down) == "BROKER_DOWN"
+    earlier = (_event("BROKER_DOWN", 2), _event("HEALTHY", 5.5))
+    assert _cause(bench, changes=(_restart(4.5, 5),), events=earlier) == "BROKER_DOWN"
+    crash = _change("broker_restarted", 4.5, 5, broker_id=1, evidence='{"orderly": false}')
+    assert _cause(bench, changes=(crash,)) == "unknown"
+
+
+def test_a_change_explains_its_subject_while_it_lasts_and_for_a_while_after(bench: Bench) -> None:
+    assert _cause(bench, changes=(_change("throttle", 0, 4.5),)) == "throttle"
+    assert _cause(bench, changes=(_change("throttle", 0, 4),)) == "unknown"
+    deploy = _change("deploy", -9, -4.5)
+    assert _cause(bench, changes=(deploy,)) == "change"
+    assert _cause(bench, changes=(deploy, _change("reassignment", 0, 5))) == "reassignment"
+    assert _cause(bench, changes=(deploy | {"broker_id": 1},)) == "change"
+    assert _cause(bench, changes=(deploy | {"broker_id": 2},)) == "unknown"
+    of_segment = deploy | {"cluster_id": None, "segment": "fleet", "segment_value": ""}
+    assert _cause(bench, changes=(of_segment,)) == "change"
+    assert _cause(bench, changes=(of_segment | {"segment": "region", "segment_value": "mars"},)) == "unknown"
 
 
 def test_a_finding_ends_only_with_its_own_next_event(bench: Bench) -> None:

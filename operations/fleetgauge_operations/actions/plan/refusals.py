@@ -196,7 +196,7 @@ def _check_moving(check: _Check) -> Iterator[str]:
 
 def _check_rolling(check: _Check) -> Iterator[str]:
     if check.snapshot.is_rolling:
-        yield "a rolling restart of the cluster is in progress"
+        yield "a rolling restart of the cluster is in progress, or a broker was restarted within ten minutes"
 
 
 def _check_planned(check: _Check) -> Iterator[str]:

@@ -5,6 +5,9 @@ held to it; a connection alone also ends for reasons of the network or a load ba
 noticed: the controller has fenced the broker; it has left the in-sync replicas of a partition; another broker
 leads in its place, although nobody balanced leaders; or it leads a partition, as before, with a higher epoch.
 A broker whose network to the controllers is cut shows such a sign too, but keeps its connections.
+
+A broker that is told to stop is fenced by the controller just before it closes its connections. One that
+crashes is fenced when its session has timed out, some seconds after they have ended.
 """
 
 from collections.abc import Collection, Mapping
@@ -26,6 +29,10 @@ from fleetgauge_operations.changes.plan.observed_change import ObservedChange
 CONFIRM_WITHIN = timedelta(seconds=60)
 #: No broker starts faster: a connection that is open again by then was closed by somebody else.
 _SHORTEST_RESTART = timedelta(seconds=1)
+#: The asked broker has heard of a fencing by the controller after this long,
+_HEARD_WITHIN = timedelta(seconds=1)
+#: and no session times out within this; ``broker.session.timeout.ms`` is 9 s by default.
+_SHORTEST_SESSION = timedelta(seconds=3.5)
 #: A replaced broker has less than this share of what it held before.
 _EMPTY_SHARE = 0.1
 
@@ -57,6 +64,9 @@ class Outage:
     signs: frozenset[str] = frozenset()
     opened_at: datetime | None = None
     back_at: datetime | None = None
+    is_orderly: bool | None = None
+    """Whether the broker was told to stop; None if it is not known, or not yet."""
+    is_order_looked_up: bool = False
 
     def is_dismissed_at(self, now: datetime) -> bool:
         """Return whether only the connection has ended: there is no other sign a while after the return."""
@@ -122,8 +132,14 @@ def _begin_outage(
 ) -> list[ObservedChange]:
     """Note that a connection has ended; return the restart that was going on before, if it was one."""
     broker_id, earlier = event.broker_id, outages.get(event.broker_id)
-    signs = frozenset({"fenced"} if _is_fenced(before, broker_id) else ())
-    outages[broker_id] = Outage(event.at, find_holdings(broker_id, before), signs)
+    was_fenced = _is_fenced(before, broker_id)
+    outages[broker_id] = Outage(
+        event.at,
+        find_holdings(broker_id, before),
+        frozenset({"fenced"} if was_fenced else ()),
+        # It may have hung for a while before somebody ended it.
+        is_order_looked_up=was_fenced,
+    )
     if earlier and earlier.opened_at and earlier.signs:
         return _describe_restart(broker_id, earlier, after)
     return []
@@ -166,10 +182,23 @@ def _is_fenced(parts: KnownParts, broker_id: int) -> bool:
 def _update(broker_id: int, outage: Outage, after: KnownParts) -> Outage:
     """Return the outage with the signs that are seen by now, and with the broker's return."""
     outage = replace(outage, signs=outage.signs | _find_signs(broker_id, outage, after))
+    outage = _look_up_order(broker_id, outage, after)
     if outage.back_at or not outage.opened_at or not after.brokers or _is_fenced(after, broker_id):
         return outage
     read_at = after.brokers.began_at
     return replace(outage, back_at=read_at) if read_at >= outage.opened_at else outage
+
+
+def _look_up_order(broker_id: int, outage: Outage, after: KnownParts) -> Outage:
+    """Return the outage with what the first reading of the registrations after its begin tells of it."""
+    if outage.is_order_looked_up or not after.brokers or after.brokers.began_at < outage.ended_at:
+        return outage
+    if _is_fenced(after, broker_id):
+        is_orderly = True if after.brokers.at - outage.ended_at < _SHORTEST_SESSION else None
+        return replace(outage, is_orderly=is_orderly, is_order_looked_up=True)
+    if after.brokers.began_at - outage.ended_at < _HEARD_WITHIN:
+        return outage
+    return replace(outage, is_orderly=False, is_order_looked_up=True)
 
 
 def _find_signs(broker_id: int, outage: Outage, after: KnownParts) -> set[str]:
@@ -211,6 +240,7 @@ def _describe_restart(broker_id: int, outage: Outage, after: KnownParts) -> list
         evidence={
             "signs": sorted({"connection_ended", *outage.signs}),
             "down_s": round((opened_at - outage.ended_at).total_seconds(), 1),
+            "orderly": outage.is_orderly,
         },
     )
     replacement = _find_replacement(outage.before, find_holdings(broker_id, after))

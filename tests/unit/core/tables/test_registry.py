@@ -3,9 +3,10 @@ from dataclasses import fields
 import pytest
 
 from fleetgauge_core import tables
-from fleetgauge_core.contract import HealthEvent, ProbeMinute
+from fleetgauge_core.contract import ClusterChange, HealthEvent, ProbeMinute
 from fleetgauge_core.tables import (
     ALL_TABLES,
+    CHANGES,
     CLUSTER_WEEKS,
     HEALTH_EVENTS,
     PROBE_MINUTES,
@@ -58,7 +59,10 @@ def test_every_exported_table_is_in_the_registry() -> None:
     assert {table.path for table in exported} == {table.path for table in ALL_TABLES}
 
 
-@pytest.mark.parametrize(("table", "record"), [(PROBE_MINUTES, ProbeMinute), (HEALTH_EVENTS, HealthEvent)])
+@pytest.mark.parametrize(
+    ("table", "record"),
+    [(PROBE_MINUTES, ProbeMinute), (HEALTH_EVENTS, HealthEvent), (CHANGES, ClusterChange)],
+)
 def test_a_table_of_records_has_every_field_of_its_record(table: Table, record: type) -> None:
     assert {field.name for field in fields(record)} <= set(table.column_names)
 
@@ -94,6 +98,12 @@ def test_a_table_of_records_has_every_field_of_its_record(table: Table, record: 
             "gold/fleet_weeks",
             "week metric segment segment_value revision",
             "median p90 p99 clusters clusters_excluded closed",
+        ),
+        (
+            "ops/changes",
+            "event_id",
+            "change_id cluster_id broker_id topic segment segment_value kind phase at starts ends before"
+            " after evidence source author title link",
         ),
         (
             "ops/health_events",

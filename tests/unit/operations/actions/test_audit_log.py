@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 
 from fleetgauge_core.lake.table_store import TableStore, TableStoreError
 from fleetgauge_core.metadata import TopicPartition
-from fleetgauge_core.tables import ACTIONS, ActionKind, ActionOutcome
+from fleetgauge_core.tables import ACTIONS, CHANGES, ActionKind, ActionOutcome
 from fleetgauge_operations.actions.audit_log import AuditLog
 from fleetgauge_operations.actions.plan.case import ActionCase
 from fleetgauge_operations.mitigation.plan.demotion import ReplicaOrder, encode_orders
@@ -84,6 +84,51 @@ def test_a_rolling_restart_is_in_progress_from_its_start_to_its_end(
     put(tmp_path, ACTIONS, [row])
     entries = AuditLog(str(tmp_path)).read_entries(NOON + MINUTE)
     assert ("orders" in entries.rolling_cluster_ids) is is_rolling
+
+
+def restarted(ends: Any = NOON, cluster_id: str = "orders", orderly: bool | None = True) -> dict[str, Any]:
+    """Return a row of ops/changes: broker 2 was restarted, by default until noon."""
+    times = {"at": ends, "starts": ends - MINUTE, "ends": ends}
+    names = {"event_id": "e", "change_id": "c", "kind": "broker_restarted", "phase": "happened"}
+    subject = {"cluster_id": cluster_id, "broker_id": 2, "source": "observer"}
+    return names | subject | times | {"evidence": json.dumps({"orderly": orderly})}
+
+
+@pytest.mark.parametrize(
+    ("row", "is_rolling"),
+    [
+        (restarted(), True),
+        (restarted(ends=NOON - 9 * MINUTE), True),
+        (restarted(ends=NOON - 10 * MINUTE), False),
+        (restarted(cluster_id="payments"), False),
+        (restarted(orderly=False), False),
+        (restarted(orderly=None), False),
+        (restarted() | {"kind": "setting_changed"}, False),
+    ],
+)
+def test_a_restart_that_somebody_ordered_is_part_of_a_roll_for_ten_minutes(
+    tmp_path: Path, row: Any, is_rolling: bool
+) -> None:
+    put(tmp_path, ACTIONS, [])
+    put(tmp_path, CHANGES, [row])
+    assert ("orders" in AuditLog(str(tmp_path)).read_entries(NOON).rolling_cluster_ids) is is_rolling
+
+
+@pytest.mark.parametrize(
+    ("case", "is_rolling"),
+    [
+        (replace(CASE, began=NOON - 2 * MINUTE), False),
+        (replace(CASE, began=NOON - 2 * MINUTE, ended=NOON - 1.5 * MINUTE), False),
+        (replace(CASE, began=NOON - 4 * MINUTE, ended=NOON - 3 * MINUTE), True),
+        (replace(CASE, broker_id=3, began=NOON - 2 * MINUTE), True),
+        (replace(CASE, began=NOON), True),
+    ],
+)
+def test_a_restart_that_a_case_ordered_is_no_roll(tmp_path: Path, case: ActionCase, is_rolling: bool) -> None:
+    put(tmp_path, ACTIONS, [roll_row(ends=NOON)])
+    put(tmp_path, CHANGES, [restarted()])
+    AuditLog(str(tmp_path)).add_case(case)
+    assert ("orders" in AuditLog(str(tmp_path)).read_entries(NOON).rolling_cluster_ids) is is_rolling
 
 
 def test_a_missing_table_is_reported_in_one_line(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from fleetgauge_core.metadata import (
     ClusterObservation,
+    ConnectionEvent,
     ObservedLogDir,
     ObservedQuorum,
 )
@@ -45,7 +46,7 @@ def test_a_restart_is_an_ended_connection_and_a_fenced_broker() -> None:
     ]
     change = changes[-1]
     assert (change.starts, change.ends, change.broker_id) == (at(20), at(25), 2)
-    assert change.evidence == {"signs": ["connection_ended", "fenced"], "down_s": 5.0}
+    assert change.evidence == {"signs": ["connection_ended", "fenced"], "down_s": 5.0, "orderly": True}
 
 
 def test_a_restart_that_nobody_saw_fenced_shows_by_the_epoch_of_what_it_leads() -> None:
@@ -85,6 +86,39 @@ def test_a_broker_that_hung_and_was_fenced_before_it_was_killed_has_restarted() 
         look(601),
     )
     assert kinds(changes)[-1] is ChangeKind.BROKER_RESTARTED
+
+
+def orderly(*looks: ClusterObservation | tuple[ClusterObservation, list[ConnectionEvent]]) -> bool | None:
+    (restarted,) = (change for change in follow(*looks) if change.kind is ChangeKind.BROKER_RESTARTED)
+    answer: bool | None = restarted.evidence["orderly"]
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("fenced_s", "is_orderly"),
+    [
+        # Fenced at the first reading, at 20.5 s: told to stop.
+        (20.1, True),
+        # The broker that was asked had not heard of it yet.
+        (20.8, True),
+        # Its session has timed out.
+        (27, False),
+    ],
+)
+def test_a_broker_that_is_fenced_before_its_session_can_time_out_was_told_to_stop(
+    fenced_s: float, is_orderly: bool
+) -> None:
+    fenced = BROKERS | {2: broker(2, fenced=True)}
+    readings = [fast_look(at_s, fenced if at_s >= fenced_s else BROKERS) for at_s in (20.5, 21.5, 22.5, 28)]
+    back = (fast_look(36, BROKERS), [opened(35, 2)])
+    assert orderly((readings[0], [ended(20, 2)]), *readings[1:], back, look(37)) is is_orderly
+
+
+def test_whether_a_broker_was_told_to_stop_is_unknown_if_nobody_looked_or_it_was_fenced_before() -> None:
+    fenced = BROKERS | {2: broker(2, fenced=True)}
+    back = (fast_look(36, BROKERS), [opened(35, 2)])
+    assert orderly((fast_look(25, fenced), [ended(20, 2)]), back, look(37)) is None
+    assert orderly(look(15, brokers=fenced), (fast_look(21, fenced), [ended(20, 2)]), back, look(37)) is None
 
 
 def test_a_connection_that_is_open_again_at_once_is_no_restart() -> None:

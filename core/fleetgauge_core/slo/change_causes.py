@@ -1,0 +1,158 @@
+"""Which changes of ops/changes may have caused bad minutes, and when.
+
+A broker that was restarted in an orderly way is a roll, one broker or all of them; unless a finding about it
+was open already, because then the restart was the remedy. What a roll makes of its broker is the roll's: its
+findings that open meanwhile. Reassignments, throttles and reported changes explain what no finding explains.
+"""
+
+import json
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, time, timedelta
+
+from fleetgauge_core.slo.causes import (
+    REPORTED_CHANGE,
+    CauseInterval,
+    FindingPeriod,
+    HealthTransition,
+    build_finding_interval,
+    list_findings,
+    shift,
+)
+from fleetgauge_core.tables import REPORTED_KINDS, ActionKind, ChangeKind
+
+#: A broker hands over its leaderships before its connections end, and gets them back after its return.
+_BEFORE_RESTART, _AFTER_RESTART = timedelta(seconds=15), timedelta(minutes=1)
+_AFTER_OBSERVED = timedelta(minutes=1)
+#: Software that was deployed takes some minutes to start everywhere.
+_AFTER_REPORTED = timedelta(minutes=10)
+_LASTING_CAUSES = {
+    ChangeKind.REASSIGNMENT: ActionKind.REASSIGNMENT.value,
+    ChangeKind.THROTTLE: ActionKind.THROTTLE.value,
+}
+#: The kinds of changes that can be the cause of a bad minute.
+CAUSE_CHANGE_KINDS = frozenset({ChangeKind.BROKER_RESTARTED, *_LASTING_CAUSES, *REPORTED_KINDS})
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedChange:
+    """The columns of a row of ops/changes that tell what it may have caused."""
+
+    change_id: str
+    cluster_id: str | None
+    broker_id: int | None
+    segment: str | None
+    segment_value: str | None
+    kind: str
+    at: datetime
+    starts: datetime
+    ends: datetime | None
+    evidence: str
+
+
+#: The segments of a cluster, as pairs of a name and a value.
+Segments = Collection[tuple[str, str]]
+
+
+def build_cause_intervals(
+    transitions: Iterable[HealthTransition],
+    changes: Iterable[RecordedChange] = (),
+    segments: Mapping[str, Segments] | None = None,
+) -> list[CauseInterval]:
+    """Return what findings and changes may have caused.
+
+    ``segments`` are those of each cluster, the whole fleet included.
+    """
+    findings = list_findings(transitions)
+    latest = _select_latest(changes)
+    restarts = [change for change in latest if is_orderly_restart(change)]
+    rolls = [restart for restart in restarts if not any(_precedes(finding, restart) for finding in findings)]
+    return [
+        *(_explain_finding(finding, rolls) for finding in findings),
+        *(_explain_restart(roll) for roll in rolls),
+        *(
+            interval
+            for change in latest
+            if change.kind != ChangeKind.BROKER_RESTARTED
+            for interval in _explain_change(change, segments or {})
+        ),
+    ]
+
+
+def is_orderly_restart(change: RecordedChange) -> bool:
+    """Return whether a change is the restart of a broker that was told to stop."""
+    return change.kind == ChangeKind.BROKER_RESTARTED and json.loads(change.evidence).get("orderly") is True
+
+
+def _select_latest(changes: Iterable[RecordedChange]) -> list[RecordedChange]:
+    """Return the latest record of each change."""
+    return list(
+        {change.change_id: change for change in sorted(changes, key=lambda change: change.at)}.values()
+    )
+
+
+def _precedes(finding: FindingPeriod, restart: RecordedChange) -> bool:
+    """Return whether a broker had a fault when it was told to stop."""
+    began_at, _ = _bounds_of_restart(restart)
+    return (
+        finding.is_fault
+        and _is_about(finding, restart)
+        and finding.starts < began_at
+        and (finding.ends is None or finding.ends > began_at)
+    )
+
+
+def _is_about(finding: FindingPeriod, restart: RecordedChange) -> bool:
+    return (finding.cluster_id, finding.broker_id) == (restart.cluster_id, restart.broker_id)
+
+
+def _explain_finding(finding: FindingPeriod, rolls: Iterable[RecordedChange]) -> CauseInterval:
+    interval = build_finding_interval(finding)
+    if finding.is_fault and any(_produces(roll, finding) for roll in rolls):
+        return replace(interval, cause=ActionKind.ROLL.value)
+    return interval
+
+
+def _produces(roll: RecordedChange, finding: FindingPeriod) -> bool:
+    first, last = _bounds_of_restart(roll)
+    return _is_about(finding, roll) and first <= finding.starts < last
+
+
+def _bounds_of_restart(restart: RecordedChange) -> tuple[datetime, datetime]:
+    return shift(restart.starts, -_BEFORE_RESTART), shift(restart.ends or restart.starts, _AFTER_RESTART)
+
+
+def _explain_restart(roll: RecordedChange) -> CauseInterval:
+    first, last = _bounds_of_restart(roll)
+    return CauseInterval(str(roll.cluster_id), ActionKind.ROLL.value, first, last, after_findings=True)
+
+
+def _explain_change(change: RecordedChange, segments: Mapping[str, Segments]) -> Iterable[CauseInterval]:
+    if change.kind in REPORTED_KINDS:
+        ends = shift(_end(change), _AFTER_REPORTED)
+        for cluster_id in _list_clusters(change, segments):
+            yield CauseInterval(cluster_id, REPORTED_CHANGE, change.starts, ends, change.broker_id)
+    elif change.cluster_id is not None and change.kind in _LASTING_CAUSES:
+        cause, ends = _LASTING_CAUSES[ChangeKind(change.kind)], shift(_end(change), _AFTER_OBSERVED)
+        yield CauseInterval(change.cluster_id, cause, change.starts, ends)
+
+
+def _end(change: RecordedChange) -> datetime:
+    """Return the end of a change; of one that lasts, the end of the day after its latest record.
+
+    So neither a throttle that somebody has forgotten nor a change whose end nobody observed explains
+    everything that follows.
+    """
+    if change.ends is not None:
+        return change.ends
+    return datetime.combine(shift(change.at, timedelta(days=2)).date(), time(), change.at.tzinfo)
+
+
+def _list_clusters(change: RecordedChange, segments: Mapping[str, Segments]) -> Iterable[str]:
+    if change.cluster_id is not None:
+        return (change.cluster_id,)
+    return (
+        cluster_id
+        for cluster_id, of_cluster in segments.items()
+        if (change.segment, change.segment_value) in of_cluster
+    )

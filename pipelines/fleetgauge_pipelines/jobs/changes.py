@@ -1,0 +1,52 @@
+"""Store changes from their Kafka topic in ops/changes; what is no change goes to quarantine."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any
+
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+
+from fleetgauge_core.contract import ClusterChange, RecordDecodeError
+from fleetgauge_core.tables import CHANGES, QUARANTINE, Table
+from fleetgauge_pipelines.io.lake import Lake
+
+
+def store_changes(lake: Lake, raw: DataFrame, now: datetime) -> int:
+    """Add the changes that the table does not have yet, and return how many were added.
+
+    ``raw`` has the columns value and source. A record that is no change is added to ops/quarantine.
+    """
+    changes: list[dict[str, Any]] = []
+    rejected: list[dict[str, Any]] = []
+    for row in raw.select("value", "source").collect():
+        value = bytes(row["value"] or b"")
+        try:
+            changes.append(asdict(ClusterChange.decode(value)))
+        except RecordDecodeError as error:
+            rejected.append(
+                {
+                    "source": row["source"],
+                    "value": value,
+                    "reason": error.reason,
+                    "detail": f"not a change: {error.detail}",
+                    "ingested_at": now,
+                }
+            )
+    _append_missing(lake, QUARANTINE, rejected)
+    return _append_missing(lake, CHANGES, changes)
+
+
+def _append_missing(lake: Lake, table: Table, rows: Iterable[Mapping[str, Any]]) -> int:
+    """Append the rows whose key is not in the table: a batch may be repeated, and a record sent twice."""
+    (key,) = table.key
+    by_key = {row[key]: row for row in rows}
+    if not by_key:
+        return 0
+    store = lake.table_store(table)
+    for stored in store.rows(pc.field(key).isin(list(by_key)), [key]):
+        by_key.pop(stored[key], None)
+    if by_key:
+        store.append(list(by_key.values()))
+    return len(by_key)
