@@ -38,7 +38,7 @@ _THREAD_SWITCH_INTERVAL_S = 0.001
 _FULL_COLLECTION_THRESHOLD = 200
 _MB = 1_000_000
 #: Keys of the fleet file that the agent does not use.
-_UNUSED_KEYS = ("notifiers", "page_url")
+_UNUSED_KEYS = ("notifiers", "page_url", "change_sources")
 _ENTRY_REMEDY = "correct it: until then the cluster is left out, or stays as it was"
 
 

@@ -122,7 +122,9 @@ def list_episodes(operations: Operations, cluster: ClusterSettings) -> list[Acti
             periods.append(ActivePeriod("vantage", starts, ends))
         if kind not in FINDING_KINDS:
             continue
-        if kind == "DEGRADED":
+        if operations.is_of_kept_lake:
+            pass
+        elif kind == "DEGRADED":
             starts -= 75 * SECOND
         else:
             starts -= 10 * SECOND

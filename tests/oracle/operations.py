@@ -13,6 +13,8 @@ class Operations:
     actions: tuple[Mapping[str, Any], ...] = ()
     health_events: tuple[Mapping[str, Any], ...] = ()
     changes: tuple[Mapping[str, Any], ...] = ()
+    is_of_kept_lake: bool = False
+    """Whether a finding explains only the time while it was open, as when the kept lake was written."""
 
 
 NO_OPERATIONS = Operations()

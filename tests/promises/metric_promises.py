@@ -13,6 +13,7 @@ from fleetgauge_dashboards.metrics import DashMetrics
 from fleetgauge_dashboards.reader import LakeReader
 from fleetgauge_dashboards.single_flight import SingleFlight
 from fleetgauge_operations.changes.observer_metrics import ObserverMetrics
+from fleetgauge_operations.changes.report_metrics import ReportMetrics
 from fleetgauge_operations.recovery.metrics import RecoveryMetrics
 from fleetgauge_operations.watch.metrics import WatchMetrics
 from fleetgauge_pipelines.jobs.metrics import StreamMetrics
@@ -43,6 +44,7 @@ def _registries() -> dict[str, CollectorRegistry]:
     AgentMetrics(registries["probe"], spool_max_bytes=1_000)
     StreamMetrics(registries["stream"])
     WatchMetrics(registries["watch"])
+    ReportMetrics(registries["watch"])
     ObserverMetrics(registries["observe"])
     RecoveryMetrics(registries["recover"])
     for process in ("probe", "stream", "watch", "recover"):

@@ -13,6 +13,7 @@ from fleetgauge_core.tables import (
     ACTIONS,
     BROKER_MINUTES,
     BURN_CAUSES,
+    CHANGES,
     CLUSTER_MINUTES,
     CLUSTER_WEEKS,
     CORRECTIONS,
@@ -61,7 +62,7 @@ class Content:
     """The rows and version of every table at a point in time."""
 
     rows: Mapping[Table, Sequence[Row]]
-    versions: Mapping[str, int]
+    versions: Mapping[str, int | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +83,7 @@ def continued(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> 
     kept_lake = unpack(tmp_path_factory.mktemp("continued"))
     stored_records = _contract_records(kept_lake.rows(PROBE_MINUTES))
     new_records = [*_following_records(stored_records), _late_record(stored_records)]
-    judged_before = _judge(kept_lake, stored_records)
+    judged_before = _judge(kept_lake, stored_records, is_of_kept_lake=True)
     before = _read_content(kept_lake)
     outcome = _process(spark, kept_lake, new_records)
     after = _read_content(kept_lake)
@@ -148,12 +149,19 @@ def _late_record(records: Iterable[Row]) -> Row:
     return model | {"run_id": "later-run", "sequence": 0, "vantage": "zone-late", "e2e_us": slower_us}
 
 
-def _judge(kept_lake: KeptLake, records: Iterable[Row]) -> dict[Table, Sequence[Row]]:
-    """What the oracle makes of the records and of what people and the watch wrote."""
+def _judge(
+    kept_lake: KeptLake, records: Iterable[Row], is_of_kept_lake: bool = False
+) -> dict[Table, Sequence[Row]]:
+    """What the oracle makes of the records and of what people and the watch wrote.
+
+    A pipeline that starts gives the minutes of open weeks the causes by the rule of its own version.
+    """
     operations = Operations(
         corrections=tuple(kept_lake.rows(CORRECTIONS)),
         actions=tuple(kept_lake.rows(ACTIONS)),
         health_events=tuple(kept_lake.rows(HEALTH_EVENTS)),
+        changes=tuple(kept_lake.rows(CHANGES)),
+        is_of_kept_lake=is_of_kept_lake,
     )
     judged: Tables = evaluate(records, read_settings(kept_lake.fleet), CLOCK, operations)
     return {
@@ -288,7 +296,9 @@ def test_tables_of_other_writers_are_unchanged(continued: Continued) -> None:
         {path: version for path, version in content.versions.items() if path not in written}
         for content in (continued.before, continued.after)
     )
-    assert after == before
+    created = {path for path, version in before.items() if version is None}
+    assert created == {CHANGES.path}
+    assert after == before | dict.fromkeys(created, 0)
 
 
 def test_a_repeated_batch_commits_nothing(continued: Continued) -> None:

@@ -1,6 +1,7 @@
 """The fleet file, fleet.yaml, as validated and immutable values."""
 
 from fleetgauge_core.fleet.burn_windows import BURN_WINDOWS, BurnWindow
+from fleetgauge_core.fleet.change_source import WHOLE_FLEET, ChangeSource, split_segment
 from fleetgauge_core.fleet.cluster import Cluster
 from fleetgauge_core.fleet.load import FleetFileError, load_fleet, require_cluster, require_telemetry
 from fleetgauge_core.fleet.model import Fleet
@@ -34,10 +35,12 @@ __all__ = [
     "BURN_WINDOWS",
     "NO_PROXY",
     "NO_SECURITY",
+    "WHOLE_FLEET",
     "BasicAuth",
     "BurnAlerts",
     "BurnWindow",
     "Capacity",
+    "ChangeSource",
     "Cluster",
     "ClusterAccess",
     "FailoverGroups",
@@ -69,4 +72,5 @@ __all__ = [
     "read_file_version",
     "require_cluster",
     "require_telemetry",
+    "split_segment",
 ]

@@ -22,8 +22,8 @@ _SETTLED_S = 1.0
 class FleetFile:
     """A fleet file, and the fleet that it described when it could last be read. For use by a single thread.
 
-    An entry of `clusters` or `notifiers` that is bad at the first load is left out; one that becomes bad
-    later stays as it was. With ``strict``, a file with a bad entry is refused as a whole.
+    A cluster, a notifier or a source of changes that is bad at the first load is left out; one that becomes
+    bad later stays as it was. With ``strict``, a file with a bad entry is refused as a whole.
     """
 
     def __init__(

@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from fleetgauge_core.fleet.burn_windows import find_unreachable_window
+from fleetgauge_core.fleet.change_source import ChangeSource
 from fleetgauge_core.fleet.cluster import Cluster
 from fleetgauge_core.fleet.field_types import URL_PATTERN, Identifier
 from fleetgauge_core.fleet.frozen_model import FrozenModel
@@ -133,6 +134,17 @@ class Fleet(FrozenModel):
         ],
     )
 
+    change_sources: tuple[ChangeSource, ...] = Field(
+        default=(),
+        description="Systems that may report changes to the watch, by a POST beside its /metrics.",
+        examples=[
+            [
+                {"name": "ci", "token": {"file": "/run/secrets/ci-token"}, "segment": "team=checkout"},
+                {"name": "releases", "form": "github", "token": {"env": "GITHUB_WEBHOOK_SECRET"}},
+            ]
+        ],
+    )
+
     @model_validator(mode="after")
     def _check_ids_and_tiers(self) -> Self:
         ids: set[str] = set()
@@ -159,6 +171,20 @@ class Fleet(FrozenModel):
                 problem = f"notifiers: name {notifier.name!r} is given twice"
                 raise _entry_error("notifiers", index, problem)
             names |= {notifier.name} if notifier.name else set()
+        return self
+
+    @model_validator(mode="after")
+    def _check_change_sources(self) -> Self:
+        names: set[str] = set()
+        segments = {segment for cluster in self.clusters for segment in cluster.segments}
+        for index, source in enumerate(self.change_sources):
+            if source.name in names:
+                problem = f"change_sources: name {source.name!r} is given twice"
+                raise _entry_error("change_sources", index, problem)
+            if source.default_segment not in segments:
+                problem = f"change_sources: {source.name}: no cluster is in {source.segment}"
+                raise _entry_error("change_sources", index, problem)
+            names.add(source.name)
         return self
 
     @model_validator(mode="after")

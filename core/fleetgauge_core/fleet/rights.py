@@ -40,7 +40,10 @@ class RequiredRights:
 
 
 def list_watch_rights(fleet: Fleet) -> Iterator[RequiredRights]:
-    """Yield what `fleetgauge watch` needs: it reads minutes and pulses, and writes findings and its state."""
+    """Yield what `fleetgauge watch` needs: it reads minutes and pulses, and writes findings and its state.
+
+    Where systems may report changes, it writes these, too.
+    """
     if fleet.telemetry:
         topics = fleet.telemetry.topics
         yield from _telemetry_rights(
@@ -52,6 +55,10 @@ def list_watch_rights(fleet: Fleet) -> Iterator[RequiredRights]:
             (AclResource(topics.watch_state.name), ("CREATE", "READ", "WRITE", "ALTER_CONFIGS")),
             (AclResource(group=topics.watch_state.name), ("READ",)),
         )
+        if fleet.change_sources:
+            yield from _telemetry_rights(
+                fleet.telemetry, (AclResource(topics.changes.name), ("CREATE", "WRITE"))
+            )
 
 
 def list_stream_rights(fleet: Fleet) -> Iterator[RequiredRights]:

@@ -1,4 +1,4 @@
-"""Load what is usable of a fleet file: a bad entry of `clusters` or `notifiers` leaves all others."""
+"""Load what is usable of a fleet file: a bad cluster, notifier or source of changes leaves all others."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,7 +23,7 @@ from fleetgauge_core.fleet.model import ENTRY_ERROR, Fleet
 from fleetgauge_core.fleet.recovery import Recovery
 
 #: The lists of which a process may run without an entry, and what an entry is called.
-_PARTS = {"clusters": "cluster", "notifiers": "notifier"}
+_PARTS = {"clusters": "cluster", "notifiers": "notifier", "change_sources": "change_source"}
 #: Keys of a cluster that only a process uses which connects to it or acts on it.
 _ACCESS_KEYS = frozenset({"bootstrap", "security", "managed", "demoted", "restart", "metrics", "mitigation"})
 #: Replaces a bad address that no client is given; by RFC 6761 the name never resolves.
@@ -40,7 +40,7 @@ class EntryProblem:
     """Why an entry of the fleet file cannot be used; ``message`` is one line without secrets."""
 
     part: str
-    """`cluster` or `notifier`."""
+    """`cluster`, `notifier` or `change_source`."""
     name: str
     """The ID of the cluster; the position in the file, as in `notifiers.1`, if it has no valid one."""
     message: str
@@ -110,8 +110,8 @@ def load_usable_fleet(path: Path, *, connects: bool = True, previous: Fleet | No
 def keep_previous_entries(previous: Fleet, loaded: UsableFleet) -> Fleet:
     """Return a loaded fleet in which what has a bad entry stays as it was in the previous fleet.
 
-    An entry without a valid ID may be that of any cluster which is missing now, and a bad notifier any
-    missing notifier, so all of those stay.
+    An entry without a valid ID may be that of any cluster which is missing now, and a bad notifier or source
+    of changes any missing one, so all of those stay.
     """
     fleet, ids = loaded.fleet, {cluster.id for cluster in loaded.fleet.clusters}
     earlier = {cluster.id: cluster for cluster in previous.clusters}
@@ -134,10 +134,15 @@ def keep_previous_entries(previous: Fleet, loaded: UsableFleet) -> Fleet:
         notifiers += tuple(
             each for each in previous.notifiers if each.identity not in present and each.name not in names
         )
+    sources = fleet.change_sources
+    if any(problem.part == "change_source" for problem in loaded.problems):
+        listed = {source.name for source in sources}
+        sources += tuple(source for source in previous.change_sources if source.name not in listed)
     return fleet.model_copy(
         update={
             "clusters": clusters,
             "notifiers": notifiers,
+            "change_sources": sources,
             "objectives": _earlier_objectives(previous, fleet, clusters) | fleet.objectives,
         }
     )

@@ -1,4 +1,7 @@
-"""Health endpoints of long-running processes over HTTP: /livez, /readyz and /metrics."""
+"""Health endpoints of long-running processes over HTTP: /livez, /readyz and /metrics.
+
+A process may take POST requests on the same address.
+"""
 
 import asyncio
 import io
@@ -8,7 +11,8 @@ import re
 import socket
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from concurrent.futures import Future
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cached_property
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
@@ -28,6 +32,7 @@ from fleetgauge_core.runtime.cli import InputError, ListenAddress
 from fleetgauge_core.runtime.console import console
 from fleetgauge_core.runtime.open_connections import BACKLOG, OpenConnections, start_server
 from fleetgauge_core.runtime.part_status import PartStatus
+from fleetgauge_core.runtime.posts import MAX_BODY_BYTES, Post, PostHandler, PostResponse
 
 _log = logging.getLogger("fleetgauge.vitals")
 
@@ -35,6 +40,10 @@ _log = logging.getLogger("fleetgauge.vitals")
 _TIMEOUT_S = 10
 _MAX_REQUEST_BYTES = 65_536
 _END_OF_HEADERS = re.compile(rb"\r?\n\r?\n")
+_CONTENT_LENGTH = re.compile(rb"^content-length:[ \t]*(\d{1,12})[ \t]*\r?$", re.IGNORECASE | re.MULTILINE)
+_EXPECTS_GO_AHEAD = re.compile(rb"^expect:[ \t]*100-continue", re.IGNORECASE | re.MULTILINE)
+#: How long what a client still sends is read after its response, before the connection is closed.
+_LINGER_S = 1.0
 
 # Creation timestamps would add a series for each counter, and no query uses them.
 disable_created_metrics()
@@ -98,12 +107,13 @@ class ProcessHealth:
         return self._ready
 
     @contextmanager
-    def serve(self, address: ListenAddress) -> Iterator[ListenAddress]:
+    def serve(self, address: ListenAddress, posts: PostHandler | None = None) -> Iterator[ListenAddress]:
         """Serve the endpoints while the block runs; yield the address, with the actual port if it was 0.
 
-        Raises: OSError if the process cannot listen on the address.
+        ``posts`` answers POST requests; without it they are refused. Raises: OSError if the process cannot
+        listen on the address.
         """
-        server = _Server(address, self)
+        server = _Server(address, self, posts)
         server.start()
         try:
             yield ListenAddress(address.host, server.port)
@@ -112,15 +122,17 @@ class ProcessHealth:
 
 
 @contextmanager
-def serve_health(health: ProcessHealth, listen: ListenAddress | None) -> Iterator[None]:
+def serve_health(
+    health: ProcessHealth, listen: ListenAddress | None, posts: PostHandler | None = None
+) -> Iterator[None]:
     """Serve the endpoints on the address of the option ``--listen`` while the block runs, if it is given.
 
-    Raises: InputError if the process cannot listen on the address.
+    ``posts`` answers POST requests. Raises: InputError if the process cannot listen on the address.
     """
     with ExitStack() as stack:
         if listen is not None:
             try:
-                address = stack.enter_context(health.serve(listen))
+                address = stack.enter_context(health.serve(listen, posts))
             except OSError as error:
                 reason = error.strerror or error
                 raise InputError(
@@ -139,7 +151,7 @@ class _Server:
     name in the DNS when it starts.
     """
 
-    def __init__(self, address: ListenAddress, health: ProcessHealth) -> None:
+    def __init__(self, address: ListenAddress, health: ProcessHealth, posts: PostHandler | None) -> None:
         # The host is passed as bytes, because encoding an invalid host name raises UnicodeError, not OSError.
         addresses = socket.getaddrinfo(address.host.encode(), address.port, type=socket.SOCK_STREAM)
         self._listener = socket.socket(addresses[0][0], socket.SOCK_STREAM)
@@ -152,6 +164,7 @@ class _Server:
             raise
         self.port: int = self._listener.getsockname()[1]
         self._health = health
+        self._posts = posts
         self._connections = OpenConnections()
         self._loop = asyncio.new_event_loop()
         self._stop = asyncio.Event()
@@ -177,55 +190,119 @@ class _Server:
         await asyncio.sleep(0)
 
     def _connect(self) -> asyncio.Protocol:
-        return _Connection(self._health, self._connections)
+        return _Connection(self._health, self._posts, self._connections)
 
 
 class _Connection(asyncio.Protocol):
     """A connection, which is closed after one response or at the timeout."""
 
-    def __init__(self, health: ProcessHealth, connections: OpenConnections) -> None:
+    def __init__(
+        self, health: ProcessHealth, posts: PostHandler | None, connections: OpenConnections
+    ) -> None:
         self._health = health
+        self._posts = posts
         self._connections = connections
         self._received = b""
+        self._response: _Response | None = None
+        self._has_ended = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
+        self._loop = asyncio.get_running_loop()
         self._connections.add(transport)
-        self._timer = asyncio.get_running_loop().call_later(_TIMEOUT_S, transport.abort)
+        self._timer = self._loop.call_later(_TIMEOUT_S, transport.abort)
 
     def connection_lost(self, _error: Exception | None) -> None:
         self._timer.cancel()
         self._connections.remove(self._transport)
 
     def data_received(self, data: bytes) -> None:
-        if self._transport.is_closing():
+        # What comes after the request is read, but ignored: if it were not, the client might be told that the
+        # connection was reset before it has read the response.
+        if self._response or self._transport.is_closing():
             return
         self._received += data
-        if _END_OF_HEADERS.search(self._received) or len(self._received) > _MAX_REQUEST_BYTES:
+        if self._is_complete():
             self._respond()
 
+    def eof_received(self) -> bool:
+        """Keep the connection open for a response that is still to come."""
+        self._has_ended = True
+        return bool(self._response and self._response.is_pending)
+
+    def _is_complete(self) -> bool:
+        """Return whether the request has come, or its response is known already."""
+        end = _END_OF_HEADERS.search(self._received)
+        if end is None or end.start() > _MAX_REQUEST_BYTES:
+            return len(self._received) > _MAX_REQUEST_BYTES
+        length = _find_body_length(self._received[: end.end()])
+        if not self._posts or not length or length > MAX_BODY_BYTES:
+            return True
+        is_complete = len(self._received) - end.end() >= length
+        if not is_complete and len(self._received) == end.end() and _EXPECTS_GO_AHEAD.search(self._received):
+            self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        return is_complete
+
     def _respond(self) -> None:
+        self._response = response = _Response(self._health, self._posts, self._received)
         try:
-            self._transport.write(_Response(self._health, self._received).render())
+            response.handle_one_request()
         except Exception:
             # A metric that cannot be read must not leave the client waiting.
             _log.exception("a health request failed")
-        self._transport.close()
+        if response.pending is None:
+            self._finish(response)
+        else:
+            self._timer.cancel()
+            response.pending.add_done_callback(lambda _: self._finish_later(response))
+
+    def _finish_later(self, response: "_Response") -> None:
+        # The server may have stopped meanwhile.
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._finish, response)
+
+    def _finish(self, response: "_Response") -> None:
+        if response.pending:
+            try:
+                response.send_answer(response.pending.result())
+            except Exception:
+                _log.exception("a request failed")
+        if self._transport.is_closing():
+            return
+        self._transport.write(response.rendered)
+        if self._transport.can_write_eof():
+            self._transport.write_eof()
+        self._timer.cancel()
+        self._timer = self._loop.call_later(0 if self._has_ended else _LINGER_S, self._transport.close)
+
+
+def _find_body_length(head: bytes) -> int:
+    """Return the length of the body that follows these headers; 0 if there is none or it is not given."""
+    length = _CONTENT_LENGTH.search(head)
+    return int(length[1]) if length else 0
 
 
 class _Response(BaseHTTPRequestHandler):
-    """Answers GET and HEAD alike, and any other method with 405."""
+    """Answers GET and HEAD alike, POST if the process takes such requests, and any other method with 405."""
 
-    def __init__(self, health: ProcessHealth, request: bytes) -> None:
+    def __init__(self, health: ProcessHealth, posts: PostHandler | None, request: bytes) -> None:
         # The base class would read from a socket.
         self._health = health
+        self._posts = posts
         self.rfile = io.BytesIO(request)
         self.wfile = self._written = io.BytesIO()
+        self.pending: Future[PostResponse] | None = None
+        """The answer to a POST request that takes a while."""
 
-    def render(self) -> bytes:
-        """Return the response to the request."""
-        self.handle_one_request()
+    @property
+    def is_pending(self) -> bool:
+        """Whether the answer is still to come."""
+        return self.pending is not None and not self.pending.done()
+
+    @property
+    def rendered(self) -> bytes:
+        """The response to the request."""
         return self._written.getvalue()
 
     def do_GET(self) -> None:
@@ -243,6 +320,37 @@ class _Response(BaseHTTPRequestHandler):
     def do_HEAD(self) -> None:
         self.do_GET()
 
+    def do_POST(self) -> None:
+        if self._posts is None:
+            self._reject_method()
+            return
+        length = self.headers.get("Content-Length", "")
+        if not length.isdecimal():
+            self._refuse(HTTPStatus.LENGTH_REQUIRED, "give the header Content-Length")
+        elif int(length) > MAX_BODY_BYTES:
+            message = f"{length} bytes, at most {MAX_BODY_BYTES} are read"
+            self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, message)
+        else:
+            headers = {name.lower(): text for name, text in self.headers.items()}
+            post = Post(self.path.partition("?")[0], headers, self.rfile.read(int(length)))
+            answer = self._posts(post)
+            if isinstance(answer, Future):
+                self.pending = answer
+            else:
+                self.send_answer(answer)
+
+    def _refuse(self, status: HTTPStatus, message: str) -> None:
+        self.send_answer(PostResponse(status, {"error": message}))
+
+    def send_answer(self, answer: PostResponse) -> None:
+        """Write the response to a POST request."""
+        body = json.dumps(answer.document).encode() + b"\n"
+        self._send(answer.status, "application/json", body, answer.headers)
+
+    def handle_expect_100(self) -> bool:
+        """Go on: the client has been told to, and its whole request is here."""
+        return True
+
     def __getattr__(self, name: str) -> Callable[[], None]:
         """Return the method of http.server for any other HTTP method."""
         if name.startswith("do_"):
@@ -250,8 +358,9 @@ class _Response(BaseHTTPRequestHandler):
         raise AttributeError(name)
 
     def _reject_method(self) -> None:
-        message = b"only GET and HEAD are allowed here\n"
-        self._send(HTTPStatus.METHOD_NOT_ALLOWED, "text/plain", message, {"Allow": "GET, HEAD"})
+        allowed = "GET, HEAD" if self._posts is None else "GET, HEAD, POST"
+        message = f"only {allowed} are allowed here\n".encode()
+        self._send(HTTPStatus.METHOD_NOT_ALLOWED, "text/plain", message, {"Allow": allowed})
 
     def _send_status(self, is_ok: bool, failure: str) -> None:
         document = {"status": "ok" if is_ok else failure, "loop_age_s": round(self._health.loop_age_s, 3)}

@@ -25,7 +25,7 @@ class PartStatus:
         """Start without faulty parts."""
         self._gauge = Gauge(
             "fleetgauge_part_faulty",
-            "1 while a cluster, a notifier or the telemetry cluster cannot be used as the fleet file says.",
+            "1 while a part of the fleet file, such as a cluster or a notifier, cannot be used as it says.",
             ("part", "name", "reason"),
             registry=registry,
         )

@@ -38,19 +38,20 @@ def _decode(values: Iterable[bytes]) -> Iterable[ClusterChange]:
             _log.warning("a record of the topic of changes cannot be read, and is left out")
 
 
-def publish_change(telemetry: Telemetry, record: ClusterChange) -> None:
-    """Write a record and wait until the telemetry cluster has it.
+def publish_changes(telemetry: Telemetry, records: Sequence[ClusterChange]) -> None:
+    """Write records and wait until the telemetry cluster has them.
 
-    Raises: KafkaUnavailableError if it does not within 10 s.
+    Raises: KafkaUnavailableError if it does not have all within 10 s.
     """
     keep_changes_topic(telemetry).ensure()
     producer = RecordProducer(telemetry.access, _CLIENT_ID, delivery_timeout_s=_DELIVERY_S)
     producer.start()
-    producer.send(telemetry.topics.changes.name, record.cluster_id or "", record.encode())
+    for record in records:
+        producer.send(telemetry.topics.changes.name, record.cluster_id or "", record.encode())
     if producer.stop(_DELIVERY_S) or producer.failed:
         raise KafkaUnavailableError(
-            f"{telemetry.access.bootstrap}: the change was not stored: check the cluster and the WRITE"
-            " permission"
+            f"{telemetry.access.bootstrap}: it has not stored what was reported: check the cluster and the"
+            " WRITE permission"
         )
 
 

@@ -8,7 +8,15 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from fleetgauge_core.contract import ClusterChange
-from fleetgauge_core.fleet import Cluster, Fleet, load_fleet, require_cluster, require_telemetry
+from fleetgauge_core.fleet import (
+    WHOLE_FLEET,
+    Cluster,
+    Fleet,
+    load_fleet,
+    require_cluster,
+    require_telemetry,
+    split_segment,
+)
 from fleetgauge_core.fleet.fleet_file import FleetFile
 from fleetgauge_core.fleet.usable_fleet import list_messages
 from fleetgauge_core.kafka import explain_telemetry_errors
@@ -23,13 +31,13 @@ from fleetgauge_core.runtime.shard import Shard
 from fleetgauge_core.runtime.steady_clock import SteadyClock
 from fleetgauge_core.runtime.supervision import supervise_process
 from fleetgauge_operations.changes.change_output import change_document, format_change
-from fleetgauge_operations.changes.change_topic import publish_change, read_change_records, select_changes
+from fleetgauge_operations.changes.change_topic import publish_changes, read_change_records, select_changes
 from fleetgauge_operations.changes.observe_controller import ObserveController
 from fleetgauge_operations.changes.plan.reported_change import (
-    WHOLE_FLEET,
     ReportedChange,
     ReportedChangeError,
     build_reported_record,
+    round_to_ms,
 )
 from fleetgauge_operations.changes.stored_changes import merge_records, read_stored_changes
 from fleetgauge_operations.changes.throttle_owners import create_throttle_completion
@@ -40,7 +48,7 @@ _SHUTDOWN_DEADLINE_S = 45
 #: The main loop records a heartbeat twice a second; only a minute without one means that it hangs.
 _HEARTBEAT_TIMEOUT_S = 60
 #: Keys of the fleet file that an observer does not use.
-_UNUSED_KEYS = ("notifiers", "page_url", "recovery", "objectives", "week")
+_UNUSED_KEYS = ("notifiers", "page_url", "recovery", "objectives", "week", "change_sources")
 _ENTRY_REMEDY = "correct it: until then the cluster is left out, or stays as it was"
 _DEFAULT_PERIOD = timedelta(days=1)
 
@@ -153,16 +161,15 @@ def add_change(
     telemetry = require_telemetry(fleet, config)
     if (cluster_id is not None) + (segment is not None) + whole_fleet != 1:
         raise InputError("give one of --cluster (with or without --broker), --segment and --fleet")
-    now = _round_to_ms(datetime.now(UTC))
-    begin = _round_to_ms(starts) if starts else now
-    name, value = WHOLE_FLEET if whole_fleet else _split_segment(segment)
+    now = round_to_ms(datetime.now(UTC))
+    name, value = WHOLE_FLEET if whole_fleet else _read_segment(segment)
     try:
         record = build_reported_record(
             ReportedChange(
                 kind=kind,
                 title=title,
-                starts=begin,
-                ends=_round_to_ms(ends) if ends else begin,
+                starts=round_to_ms(starts or now),
+                ends=round_to_ms(ends or starts or now),
                 cluster_id=cluster_id,
                 broker_id=broker_id,
                 segment=name,
@@ -178,24 +185,18 @@ def add_change(
     except ReportedChangeError as error:
         raise InputError(str(error)) from error
     with explain_telemetry_errors():
-        publish_change(telemetry, record)
+        publish_changes(telemetry, [record])
     console.print(f"change {record.change_id} is recorded", markup=False)
     if as_json:
         print_json(change_document(record))
 
 
-def _round_to_ms(at: datetime) -> datetime:
-    """Return the time as a record holds it."""
-    return at.replace(microsecond=at.microsecond // 1000 * 1000)
-
-
-def _split_segment(segment: str | None) -> tuple[str | None, str | None]:
+def _read_segment(segment: str | None) -> tuple[str | None, str | None]:
     if segment is None:
         return None, None
-    name, separator, value = segment.partition("=")
-    if not (name and separator and value):
+    if not all(split_segment(segment)):
         raise InputError("--segment is NAME=VALUE, such as region=eu-west-1")
-    return name, value
+    return split_segment(segment)
 
 
 def _describe_segments(fleet: Fleet) -> dict[str, frozenset[tuple[str, str]]]:

@@ -1,6 +1,8 @@
 """What `fleetgauge watch` does."""
 
 import time
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from fleetgauge_core.detection import Finding, FleetHealth
@@ -13,6 +15,9 @@ from fleetgauge_core.runtime.logs import configure_logging
 from fleetgauge_core.runtime.shutdown import ShutdownFlag
 from fleetgauge_core.runtime.steady_clock import SteadyClock
 from fleetgauge_core.runtime.supervision import supervise_process
+from fleetgauge_operations.changes.change_receiver import ChangeReceiver
+from fleetgauge_operations.changes.change_topic import publish_changes
+from fleetgauge_operations.changes.report_metrics import ReportMetrics
 from fleetgauge_operations.watch.clock_step import ClockStep
 from fleetgauge_operations.watch.controller import WatchController
 from fleetgauge_operations.watch.message_format import summarize_finding
@@ -36,7 +41,13 @@ def watch_fleet(
     with (
         # The fleet file is read again whenever it changes, so that a lost terminal need not end the watch.
         supervise_process(_SHUTDOWN_DEADLINE_S, ends_on_hangup=False) as shutdown,
-        serve_health(health, listen),
+        ChangeReceiver(
+            lambda: watched.fleet,
+            partial(publish_changes, telemetry),
+            lambda: datetime.now(UTC),
+            ReportMetrics(health.registry),
+        ) as receiver,
+        serve_health(health, listen, receiver.receive),
     ):
         final_health = _run_watch(watched, telemetry, health, shutdown)
     if as_json:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from threading import Event
 
-from fleetgauge_core.fleet import Fleet, Telemetry, require_telemetry
+from fleetgauge_core.fleet import Fleet, SecretError, Telemetry, require_telemetry
 from fleetgauge_core.fleet.fleet_file import FleetFile
 from fleetgauge_core.fleet.usable_fleet import list_messages
 from fleetgauge_core.kafka.credentials_monitor import require_readable_credentials
@@ -50,6 +50,8 @@ class WatchedFleet:
         if self._strict:
             require_readable_credentials(telemetry.access, {})
             require_readable_secrets(self.fleet.notifiers)
+            for source in self.fleet.change_sources:
+                source.token.read()
         self._report_faults()
         return telemetry
 
@@ -66,16 +68,26 @@ class WatchedFleet:
         return self.fleet
 
     def check_secrets(self, stopping: Event) -> None:
-        """Report the notifiers whose secrets cannot be read, until stopped.
+        """Report the notifiers and sources of changes whose secrets cannot be read, until stopped.
 
         For a thread of its own: loading certificates takes too long for the one that detects.
         """
         while True:
             report_unreadable_secrets(self.fleet.notifiers, self._parts)
+            self._report_unreadable_tokens()
             if stopping.wait(_SECRETS_INTERVAL_S):
                 return
 
+    def _report_unreadable_tokens(self) -> None:
+        messages = {}
+        for source in self.fleet.change_sources:
+            try:
+                source.token.read()
+            except SecretError as error:
+                messages[source.name] = f"{error}; provide it: until then it can report no change"
+        self._parts.update("change_source", PartFault.CREDENTIALS, messages)
+
     def _report_faults(self) -> None:
-        for part in ("cluster", "notifier"):
+        for part in ("cluster", "notifier", "change_source"):
             messages = list_messages(self._file.problems, part, _ENTRY_REMEDY)
             self._parts.update(part, PartFault.ENTRY, messages)

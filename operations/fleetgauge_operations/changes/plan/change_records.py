@@ -58,6 +58,11 @@ def derive_change_id(
     return _derive_id(kafka_cluster_uuid, cluster_id, kind, broker_id, topic, key, starts.isoformat())
 
 
+def derive_report_id(source: str, key: str) -> str:
+    """Return the ID of a change that a source reports under a key of its own."""
+    return _derive_id("reported", source, key)
+
+
 def build_end(record: ClusterChange, at: datetime) -> ClusterChange:
     """Return the end of a change that lasts, but of which nothing is seen any more."""
     at = _round_to_ms(at)

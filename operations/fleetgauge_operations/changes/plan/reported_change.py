@@ -3,7 +3,8 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
+from uuid import NAMESPACE_URL, uuid5
 
 from fleetgauge_core.contract import ClusterChange
 from fleetgauge_core.tables import REPORTED_KINDS, ChangePhase
@@ -15,7 +16,8 @@ _MAX_BROKER_ID = 2**31 - 1
 #: A change that is announced for later, or reported afterwards, within these.
 _LATEST, _EARLIEST = timedelta(days=35), timedelta(days=35)
 _LINK = re.compile(r"https?://\S+", re.IGNORECASE)
-_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+#: Control characters, and halves of characters, which no text can be stored with.
+_UNUSABLE = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 
 
 class ReportedChangeError(ValueError):
@@ -47,13 +49,14 @@ def build_reported_record(
 ) -> ClusterChange:
     """Return the record of a reported change. ``clusters`` are the segments of each cluster of the fleet.
 
-    Raises: ReportedChangeError with the first field that cannot be accepted, and why.
+    Whoever reports a change again with another content amends it; with the same content, it is the same
+    record. Raises: ReportedChangeError with the first field that cannot be accepted, and why.
     """
     _check_texts(change)
     _check_times(change, now)
     _check_subject(change, clusters)
     return ClusterChange(
-        event_id=change_id,
+        event_id=uuid5(NAMESPACE_URL, f"{change_id} {change}").hex,
         change_id=change_id,
         cluster_id=change.cluster_id,
         broker_id=change.broker_id,
@@ -85,7 +88,7 @@ def _check_texts(change: ReportedChange) -> None:
     ):
         if value is not None and len(value) > limit:
             raise ReportedChangeError(f"{name}: longer than {limit} characters")
-        if value is not None and _CONTROL.search(value):
+        if value is not None and _UNUSABLE.search(value):
             raise ReportedChangeError(f"{name}: has a control character, such as a line break")
     if not change.title.strip():
         raise ReportedChangeError("title: must not be blank: say in a few words what changes")
@@ -123,5 +126,10 @@ def _shorten(text: str) -> str:
     return text if len(text) <= 60 else f"{text[:60]}…"
 
 
-#: The segment of a change that concerns every cluster.
-WHOLE_FLEET = ("fleet", "")
+def round_to_ms(at: datetime) -> datetime:
+    """Return a time in UTC as a record holds it. Raises: ReportedChangeError if there is no such time."""
+    try:
+        at = at.astimezone(UTC)
+    except OverflowError:
+        raise ReportedChangeError(f"{at.isoformat()}: is outside of the years 1 to 9999") from None
+    return at.replace(microsecond=at.microsecond // 1000 * 1000)

@@ -231,3 +231,36 @@ def test_a_notifier_stays_that_differs_from_a_good_one_only_by_its_login(tmp_pat
     loaded = _load(tmp_path, {"clusters": [GOOD[0]], "notifiers": [teams[0], teams[1] | {"header": {}}]})
     notifiers = keep_previous_entries(previous, loaded).notifiers
     assert [each.name for each in notifiers] == ["a", "b"]
+
+
+SOURCE = {"name": "ci", "token": {"env": "CI_TOKEN"}}
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ({"name": "x y", "token": {"env": "A"}}, "name"),
+        ({"name": "late", "token": "secret"}, "never the secret itself"),
+        ({"name": "late", "token": {"env": "A"}, "form": "jenkins"}, "form"),
+        ({"name": "late", "token": {"env": "A"}, "segment": "eu"}, "NAME=VALUE"),
+        ({"name": "late", "token": {"env": "A"}, "segment": "region=mars"}, "no cluster is in region=mars"),
+        ({"name": "ci", "token": {"env": "A"}}, "name 'ci' is given twice"),
+    ],
+)
+def test_a_bad_source_of_changes_leaves_all_others(
+    tmp_path: Path, source: dict[str, Any], message: str
+) -> None:
+    loaded = _load(tmp_path, {"clusters": [GOOD[0]], "change_sources": [SOURCE, source]})
+    assert [each.name for each in loaded.fleet.change_sources] == ["ci"]
+    (problem,) = loaded.problems
+    assert (problem.part, problem.name) == ("change_source", "change_sources.1")
+    assert message in problem.message
+    assert "secret'" not in problem.message
+
+
+def test_a_source_of_changes_that_becomes_bad_stays_as_it_was(tmp_path: Path) -> None:
+    previous = _load(tmp_path, {"clusters": [GOOD[0]], "change_sources": [SOURCE]}).fleet
+    bad = _load(tmp_path, {"clusters": [GOOD[0]], "change_sources": [SOURCE | {"form": "jenkins"}]})
+    assert keep_previous_entries(previous, bad).change_sources == previous.change_sources
+    gone = _load(tmp_path, {"clusters": [GOOD[0]]})
+    assert keep_previous_entries(previous, gone).change_sources == ()
