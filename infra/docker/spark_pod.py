@@ -55,4 +55,4 @@ def _executor(env: Mapping[str, str]) -> list[str]:
 
 if __name__ == "__main__":
     wanted = command(sys.argv[1:], os.environ)
-    os.execvp(wanted[0], wanted)  # noqa: S606 (no shell: the arguments are Spark's own)
+    os.execvp(wanted[0], wanted)

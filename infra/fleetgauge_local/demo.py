@@ -138,6 +138,7 @@ def _list_services(
     return (
         ServiceSpec("probe", ("probe", *with_config)),
         ServiceSpec("watch", ("watch", *with_config)),
+        ServiceSpec("observe", ("observe", *with_config), nice=5),
         *((build_traffic_service(config), recover) if with_mirrors else ()),
         dash,
         ServiceSpec("stream", ("stream", *with_config), nice=15, grace_s=110),

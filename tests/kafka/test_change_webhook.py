@@ -4,9 +4,8 @@ import json
 import subprocess
 import sys
 import uuid
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from contextlib import ExitStack
+from dataclasses import replace
 from datetime import UTC, datetime
 from http.client import HTTPConnection
 from pathlib import Path
@@ -20,43 +19,14 @@ from fleetgauge_core.kafka import RecordProducer
 from fleetgauge_local.fleet import LocalFleet
 from fleetgauge_operations.changes.change_topic import read_change_records
 from tests.exposition import samples
-from tests.ports import free_port
 from tests.post_flood import POSTS
 from tests.topic_values import read_values
 from tests.unit.core.detection.pulses import broker, hung, pulse
 from tests.waiting import wait_until
+from tests.watch_process import DEADLINE_S, Watch, run_watch
 
-DEADLINE_S = 60
 TOKEN = "a-token-of-ci"
 REPORT = {"title": "orders 2.4", "cluster": "orders", "kind": "deploy"}
-
-
-@dataclass(frozen=True)
-class Watch:
-    """A process of `fleetgauge watch`."""
-
-    port: int
-    log: Path
-
-    def get(self, path: str) -> tuple[int, str]:
-        connection = HTTPConnection("127.0.0.1", self.port, timeout=20)
-        connection.request("GET", path)
-        response = connection.getresponse()
-        return response.status, response.read().decode()
-
-    def is_ready(self) -> bool:
-        try:
-            return self.get("/readyz")[0] == 200
-        except OSError:
-            return False
-
-    def post(self, document: Any, token: str = TOKEN, source: str = "ci") -> tuple[int, dict[str, Any]]:
-        body = document if isinstance(document, bytes) else json.dumps(document).encode()
-        connection = HTTPConnection("127.0.0.1", self.port, timeout=60)
-        connection.request("POST", f"/changes/{source}", body, {"Authorization": f"Bearer {token}"})
-        response = connection.getresponse()
-        answer: dict[str, Any] = json.loads(response.read())
-        return response.status, answer
 
 
 @pytest.fixture(scope="module")
@@ -83,49 +53,33 @@ def read_fleet(fleet_file: Path) -> Fleet:
     return Fleet.model_validate(json.loads(fleet_file.read_text()), context={"folder": fleet_file.parent})
 
 
-@contextmanager
-def run_watch(fleet_file: Path, name: str) -> Iterator[Watch]:
-    log, port = fleet_file.with_name(f"{name}.log"), free_port()
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            [
-                *(sys.executable, "-m", "fleetgauge_core", "watch", "--config", str(fleet_file)),
-                *("--listen", f"127.0.0.1:{port}"),
-            ],
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-    watch = Watch(port, log)
-    try:
-        wait_until(watch.is_ready, DEADLINE_S, f"{name}: {log.read_text()}")
-        yield watch
-        process.terminate()
-        assert process.wait(DEADLINE_S) == 0, log.read_text()[-3000:]
-        assert "Traceback" not in log.read_text(), log.read_text()[-3000:]
-        assert TOKEN not in log.read_text()
-    finally:
-        process.kill()
-        process.wait()
+def post(watch: Watch, document: Any, token: str = TOKEN, source: str = "ci") -> tuple[int, dict[str, Any]]:
+    body = document if isinstance(document, bytes) else json.dumps(document).encode()
+    connection = HTTPConnection("127.0.0.1", watch.port, timeout=60)
+    connection.request("POST", f"/changes/{source}", body, {"Authorization": f"Bearer {token}"})
+    response = connection.getresponse()
+    answer: dict[str, Any] = json.loads(response.read())
+    return response.status, answer
 
 
 def test_every_watch_takes_reports_and_says_what_is_wrong_with_others(fleet_file: Path) -> None:
     telemetry = read_fleet(fleet_file).telemetry
     assert telemetry
     with ExitStack() as stack:
-        watches = [stack.enter_context(run_watch(fleet_file, name)) for name in ("at-work", "waiting")]
+        watches = [
+            stack.enter_context(run_watch(fleet_file, name, secret=TOKEN)) for name in ("at-work", "waiting")
+        ]
         active = [samples(watch.get("/metrics")[1], "fleetgauge_watch_active") for watch in watches]
         assert sorted(value for sample in active for value in sample.values()) == [0.0, 1.0]
         ids = []
         for watch in watches:
-            status, answer = watch.post(REPORT)
+            status, answer = post(watch, REPORT)
             assert (status, answer["status"]) == (202, "recorded")
             ids.append(answer["change_id"])
-            assert watch.post(REPORT, token="wrong")[0] == 401
-            assert watch.post(b" " * 70_000)[0] == 413
-            assert watch.post(b"{")[0] == 400
-            assert watch.post(REPORT | {"cluster": "nobody"}) == (
+            assert post(watch, REPORT, token="wrong")[0] == 401
+            assert post(watch, b" " * 70_000)[0] == 413
+            assert post(watch, b"{")[0] == 400
+            assert post(watch, REPORT | {"cluster": "nobody"}) == (
                 400,
                 {"error": "cluster: the fleet has no cluster 'nobody'"},
             )
@@ -141,7 +95,7 @@ def test_a_thousand_posts_a_second_are_all_answered_while_the_watch_finds_a_hang
     assert telemetry
     agent = RecordProducer(telemetry.access, "agent")
     agent.start()
-    with run_watch(fleet_file, "flooded") as watch:
+    with run_watch(fleet_file, "flooded", secret=TOKEN) as watch:
 
         def report(*hung_ids: int) -> None:
             brokers = (hung(9, number) if number in hung_ids else broker(number) for number in range(1, 4))
@@ -175,10 +129,10 @@ def test_a_thousand_posts_a_second_are_all_answered_while_the_watch_finds_a_hang
 def test_a_telemetry_cluster_that_does_not_answer_is_503(
     breakable_fleet: LocalFleet, fleet_file: Path
 ) -> None:
-    with run_watch(fleet_file, "cut-off") as watch:
+    with run_watch(fleet_file, "cut-off", secret=TOKEN) as watch:
         breakable_fleet.fault("hang", "telemetry", 1)
-        status, answer = watch.post(REPORT)
+        status, answer = post(watch, REPORT)
         breakable_fleet.fault("heal", "telemetry", 1)
         assert status == 503, answer
         assert "send it again later" in answer["error"]
-        wait_until(lambda: watch.post(REPORT)[0] == 202, DEADLINE_S, "a report that is stored")
+        wait_until(lambda: post(watch, REPORT)[0] == 202, DEADLINE_S, "a report that is stored")

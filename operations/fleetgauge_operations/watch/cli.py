@@ -17,6 +17,11 @@ from fleetgauge_core.runtime.options import (
 @click.command(cls=Command, epilog="Example: fleetgauge watch --config fleet.yaml")
 @config_option
 @strict_option
+@click.option(
+    "--observe",
+    is_flag=True,
+    help="Also run `fleetgauge observe` in a process of its own, which ends with the watch.",
+)
 @listen_option
 @log_option
 @json_option("Print the findings that are open when the watch ends on stdout as JSON.")

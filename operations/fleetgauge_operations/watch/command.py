@@ -1,6 +1,7 @@
 """What `fleetgauge watch` does."""
 
 import time
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -17,6 +18,7 @@ from fleetgauge_core.runtime.steady_clock import SteadyClock
 from fleetgauge_core.runtime.supervision import supervise_process
 from fleetgauge_operations.changes.change_receiver import ChangeReceiver
 from fleetgauge_operations.changes.change_topic import publish_changes
+from fleetgauge_operations.changes.observer_process import ObserverProcess
 from fleetgauge_operations.changes.report_metrics import ReportMetrics
 from fleetgauge_operations.watch.clock_step import ClockStep
 from fleetgauge_operations.watch.controller import WatchController
@@ -31,7 +33,7 @@ _HEARTBEAT_TIMEOUT_S = 60
 
 
 def watch_fleet(
-    config: Path, strict: bool, listen: ListenAddress | None, log_format: str, as_json: bool
+    config: Path, strict: bool, observe: bool, listen: ListenAddress | None, log_format: str, as_json: bool
 ) -> None:
     """Run the watch until a signal stops it. Raises: an OperationalError if it cannot start."""
     configure_logging(log_format)
@@ -48,6 +50,7 @@ def watch_fleet(
             ReportMetrics(health.registry),
         ) as receiver,
         serve_health(health, listen, receiver.receive),
+        _run_observer(config, log_format) if observe else nullcontext(),
     ):
         final_health = _run_watch(watched, telemetry, health, shutdown)
     if as_json:
@@ -79,6 +82,10 @@ def _run_watch(
             watched, telemetry, clock.now, _print_finding, health, metrics, ClockStep(clock).follow
         )
         return controller.run(shutdown)
+
+
+def _run_observer(config: Path, log_format: str) -> ObserverProcess:
+    return ObserverProcess(["--config", str(config), "--log-format", log_format])
 
 
 def _print_finding(finding: Finding) -> None:
