@@ -24,12 +24,12 @@ from kafka.protocol.admin import (
 )
 
 from fleetgauge_core.contract import ClusterChange
+from fleetgauge_core.contract.change_document import change_document
 from fleetgauge_core.fleet import Fleet, load_fleet
 from fleetgauge_core.kafka import ClusterAdmin
 from fleetgauge_core.kafka.directed_client import DirectedClient
 from fleetgauge_core.metadata import TopicPartition
 from fleetgauge_local.fleet import LocalFleet
-from fleetgauge_operations.changes.change_output import change_document
 from fleetgauge_operations.changes.change_topic import read_change_records
 from tests.exposition import samples
 from tests.ports import free_port

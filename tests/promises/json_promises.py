@@ -17,13 +17,13 @@ from typing import Any
 import click
 
 from fleetgauge_core.contract import ClusterChange
+from fleetgauge_core.contract.change_document import change_document
 from fleetgauge_core.slo.comparison import MedianDifference
 from fleetgauge_dashboards.views.explanation import Explanation
 from fleetgauge_dashboards.views.review import Review
 from fleetgauge_dashboards.views.samples import MinuteSamples
 from fleetgauge_local.doctor.checks import DoctorCheck
 from fleetgauge_local.runner_protocol import BrokerFault, BrokerRestart, FleetStatus, MirrorFault
-from fleetgauge_operations.changes.change_output import change_document
 from fleetgauge_operations.mitigation.commands import _case_document as case_document
 from fleetgauge_operations.mitigation.commands import _ProposedAction as ProposedAction
 from fleetgauge_operations.notify.marked_test import NotifierAnswer

@@ -8,6 +8,7 @@ from typing import Any
 from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
+from fleetgauge_core.contract import ClusterChange
 from fleetgauge_core.fleet import Fleet
 from fleetgauge_core.runtime.shutdown import ShutdownFlag
 from fleetgauge_core.tables import ALL_TABLES, Table
@@ -36,10 +37,16 @@ def opened(spark: SparkSession, folder: Path, fleet: Mapping[str, Any] | Fleet) 
 
 
 def backfilled(
-    spark: SparkSession, lake: Lake, fleet: Fleet, records: RecordSource, clock: datetime, again: bool = False
+    spark: SparkSession,
+    lake: Lake,
+    fleet: Fleet,
+    records: RecordSource,
+    clock: datetime,
+    again: bool = False,
+    changes: Sequence[ClusterChange] = (),
 ) -> BackfillResult:
     """Run a backfill without progress output or interruption."""
-    return run_backfill(spark, lake, fleet, records, clock, again, ShutdownFlag(), lambda *_: None)
+    return run_backfill(spark, lake, fleet, records, changes, clock, again, ShutdownFlag(), lambda *_: None)
 
 
 def delta(folder: Path, table: Table) -> DeltaTable:

@@ -84,7 +84,7 @@ def test_a_stopped_and_continued_backfill_gives_the_tables_of_one_batch(
     lake = Lake(spark, str(in_pieces))
 
     watch = StopAfter(after=1)
-    begun = run_backfill(spark, lake, FLEET, records, CLOCK, False, watch.shutdown, watch)
+    begun = run_backfill(spark, lake, FLEET, records, (), CLOCK, False, watch.shutdown, watch)
     rest = backfilled(spark, lake, FLEET, records, CLOCK)
 
     assert watch.calls == [(0, 3, False), (1, 3, True)]

@@ -2,7 +2,7 @@
 
 import json
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, time, timedelta
 from functools import cache
 from pathlib import Path
@@ -16,15 +16,18 @@ from fleetgauge_core.contract import Leg
 from fleetgauge_core.fleet import Fleet, load_fleet
 from fleetgauge_core.tables import (
     BROKER_MINUTES,
+    CHANGES,
     CLUSTER_MINUTES,
     CLUSTER_WEEKS,
     FLEET_WEEKS,
     HEALTH_EVENTS,
+    QUALITY,
     Table,
 )
 from fleetgauge_pipelines.io.lake import Lake
 from fleetgauge_pipelines.jobs import simulate_cli, simulate_command
 from fleetgauge_pipelines.jobs.backfill import open_record_folder
+from fleetgauge_pipelines.jobs.changes import read_change_file
 from fleetgauge_pipelines.jobs.simulate_records import write_record_files
 from fleetgauge_pipelines.simulation import IncidentKind, SimulatedFleet
 from fleetgauge_pipelines.simulation.causes import find_cause_intervals, find_causes
@@ -37,12 +40,12 @@ from tests.spark.lakes import backfilled, delta, rows, versions
 from tests.unit.pipelines.simulation.histories import rows as column_rows
 
 #: The seed's fleet has an incident of every kind.
-CLUSTERS, WEEKS, SEED = 3, 3, 6
+CLUSTERS, WEEKS, SEED = 3, 3, 32
 #: A Wednesday: the first and the last of the calendar's weeks are cut.
 END = datetime(2026, 11, 18, 6, tzinfo=UTC)
 OBJECTIVE_US = 100_000
 MINUTE, WEEK = timedelta(minutes=1), timedelta(days=7)
-WISH = ["--clusters", "3", "--weeks", "3", "--seed", "6", "--end", "2026-11-18T06:00:00Z", "--json"]
+WISH = ["--clusters", "3", "--weeks", "3", "--seed", "32", "--end", "2026-11-18T06:00:00Z", "--json"]
 
 Row = dict[str, Any]
 
@@ -156,10 +159,8 @@ def test_silver_matches_the_model(simulated_lake: SimulatedLake) -> None:
         row_by_minute = {
             row["minute"]: row for row in simulated_lake.of_cluster(CLUSTER_MINUTES, profile.cluster_id)
         }
-        part, reasons = (
-            simulated.simulate_week(cluster, 1),
-            find_cause_intervals(list(simulated.incidents(cluster))),
-        )
+        part = simulated.simulate_week(cluster, 1)
+        reasons = find_cause_intervals(simulated, cluster)
         columns = {**make_cluster_minutes(part), "cause": find_causes(part, OBJECTIVE_US, reasons)}
         at = [simulated.start + WEEK + n * MINUTE for n in range(7 * 24 * 60)]
         for name in CLUSTER_MINUTES.compared_columns:
@@ -232,21 +233,75 @@ def test_the_newest_two_days_have_all_broker_minutes(simulated_lake: SimulatedLa
     assert max(row["minute"] for row in newest) == END - MINUTE
 
 
-def test_causes_are_those_of_the_watchs_findings(simulated_lake: SimulatedLake) -> None:
+def test_the_causes_are_those_of_the_ledger(simulated_lake: SimulatedLake) -> None:
     weeks = [week for week in simulated_lake.rows(CLUSTER_WEEKS) if week["causes"]]
-    assert {cause for week in weeks for cause, _ in week["causes"]} == {"BROKER_DOWN", "unknown"}
+    planted = {entry["cause"] for entry in simulated_lake.incidents} - {None}
+    assert planted >= {"BROKER_DOWN", "DEGRADED", "roll", "reassignment", "throttle", "change"}
+    assert {cause for week in weeks for cause, _ in week["causes"]} == planted | {"unknown"}
     assert all(sum(n for _, n in week["causes"]) == week["bad_minutes"] for week in weeks)
+    for entry in simulated_lake.incidents:
+        start, end = (datetime.fromisoformat(entry[name]) for name in ("start", "end"))
+        minutes = simulated_lake.of_cluster(CLUSTER_MINUTES, entry["cluster_id"])
+        causes = {row["cause"] for row in minutes if start <= row["minute"] < end}
+        assert causes == {entry["cause"]}, entry
 
 
-def test_hung_brokers_have_findings_that_are_cleared(simulated_lake: SimulatedLake) -> None:
-    hung = {
-        (e["cluster_id"], e["brokers"][0])
-        for e in simulated_lake.incidents
-        if e["kind"] == IncidentKind.BROKER_HUNG
+def test_the_changes_are_in_the_lake_and_in_a_file_for_a_backfill(simulated_lake: SimulatedLake) -> None:
+    stored = {row["event_id"]: row for row in simulated_lake.rows(CHANGES)}
+    assert stored == {record.event_id: asdict(record) for record in _simulated().change_records()}
+    listed = read_change_file(simulated_lake.folder / "changes.json")
+    assert {record.change_id for record in listed} == {row["change_id"] for row in stored.values()}
+    assert len(listed) == len(stored)
+
+
+def test_faulty_brokers_have_findings_that_are_cleared(simulated_lake: SimulatedLake) -> None:
+    faulty = {
+        kind: {(e["cluster_id"], e["brokers"][0]) for e in simulated_lake.incidents if e["kind"] == kind}
+        for kind in (IncidentKind.BROKER_HUNG, IncidentKind.BROKER_SLOW)
     }
+    hung, slow = faulty.values()
     events = simulated_lake.rows(HEALTH_EVENTS)
-    for state in ("BROKER_DOWN", "HEALTHY"):
-        assert {(row["cluster_id"], row["broker_id"]) for row in events if row["to_state"] == state} == hung
+    for state, expected in (("BROKER_DOWN", hung), ("DEGRADED", slow), ("HEALTHY", hung | slow)):
+        of_state = {(row["cluster_id"], row["broker_id"]) for row in events if row["to_state"] == state}
+        assert of_state == expected
+
+
+def test_a_history_from_records_and_a_file_of_changes_has_the_causes_of_the_ledger(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    simulated = SimulatedFleet(253, 2, END - 600 * MINUTE, 600, incidents_per_week=150)
+    fleet = Fleet.model_validate(simulated.fleet_document())
+    write_record_files(simulated, tmp_path / "records", lambda *_: None)
+    lake, records = Lake(spark, str(tmp_path / "lake")), open_record_folder(tmp_path / "records")
+    backfilled(spark, lake, fleet, records, END)
+    entries = [
+        entry
+        for entry in simulated.ledger()["incidents"]
+        if entry["cause"] in ("roll", "reassignment", "throttle", "change")
+    ]
+    assert {entry["cause"] for entry in entries} == {"roll", "reassignment", "throttle", "change"}
+    assert _find_causes(tmp_path / "lake", entries) == {"unknown"}
+    # Weeks later, when the week is closed, somebody gives the changes.
+    later, changes = END + 2 * WEEK, tuple(simulated.change_records())
+    added = backfilled(spark, lake, fleet, records, later, changes=changes)
+    assert (len(added.batches), added.gold_rows_changed > 0) == (0, True)
+    for entry in entries:
+        assert _find_causes(tmp_path / "lake", [entry]) == {entry["cause"]}, entry
+    before = versions(tmp_path / "lake")
+    backfilled(spark, lake, fleet, records, later, changes=changes)
+    after = versions(tmp_path / "lake")
+    assert {name for name in after if after[name] != before[name]} <= {QUALITY.path}
+
+
+def _find_causes(lake: Path, entries: list[Row]) -> set[str | None]:
+    minutes = rows(lake, CLUSTER_MINUTES)
+    return {
+        row["cause"]
+        for entry in entries
+        for row in minutes
+        if row["cluster_id"] == entry["cluster_id"]
+        and datetime.fromisoformat(entry["start"]) <= row["minute"] < datetime.fromisoformat(entry["end"])
+    }
 
 
 def test_simulated_records_give_the_same_silver_through_the_real_job(

@@ -37,6 +37,7 @@ _FINDING_KINDS = (*_FAULTS, *_VANTAGE_KINDS)
 #: a minute, with up to 15 s until the next look; any other fault is named within ten seconds.
 _DETECTED_WITHIN = {"DEGRADED": timedelta(seconds=75)}
 _DETECTED_WITHIN_DEFAULT = timedelta(seconds=10)
+LONGEST_DETECTION = max(_DETECTED_WITHIN.values())
 #: After the end of an outage clients still reconnect, and replicas catch up; a slow broker is observed to be
 #: fast again.
 _RECOVERS_WITHIN = timedelta(minutes=1)

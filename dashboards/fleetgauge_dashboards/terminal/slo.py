@@ -14,9 +14,16 @@ from fleetgauge_dashboards.terminal.options import lake_options, output_options,
 Example:
   fleetgauge slo
   fleetgauge slo 2026-03-02 --config fleet.yaml
+  fleetgauge slo --without reassignment
   fleetgauge slo --json | jq '.clusters[] | select((.latency_budget_left_minutes // 0) < 0)'""",
 )
 @week_argument(required=False)
+@click.option(
+    "--without",
+    metavar="NAME",
+    help="Leave out the minutes that a cause explains, such as roll, or the change, finding or action with"
+    " this ID.",
+)
 @lake_options
 @output_options
 def slo(**options: Any) -> None:

@@ -1,7 +1,7 @@
 """What `fleetgauge slo` does: show the service levels of a week."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
@@ -11,11 +11,13 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from fleetgauge_core import tables
+from fleetgauge_core.fleet import WHOLE_FLEET
 from fleetgauge_core.runtime.console import console, print_table
 from fleetgauge_dashboards.reader import LakeReader, column, read_once
 from fleetgauge_dashboards.reader.recency import compute_recency
 from fleetgauge_dashboards.terminal.lake_source import LakeSource, resolve_source, select_week
 from fleetgauge_dashboards.terminal.output import open_console, write_csv, write_json
+from fleetgauge_dashboards.terminal.week_without import compute_week_without, find_left_out_minutes
 from fleetgauge_dashboards.units import (
     format_count,
     format_duration,
@@ -60,6 +62,8 @@ class _WeekLevels:
     fleet: Sequence[Row]
     clusters: Sequence[Row]
     burns: Mapping[str, BurnStatus]
+    left_out: Mapping[str, int] | None = None
+    """How many minutes of each cluster are left out; None if none are to be."""
 
     @property
     def rows(self) -> list[dict[str, Any]]:
@@ -71,11 +75,22 @@ class _WeekLevels:
         ]
 
 
-def show_levels(week: datetime | None, config: Path | None, location: str | None, form: str | None) -> None:
-    """Print the service levels of a week. Raises: InputError without such a week; LakeError."""
+def show_levels(
+    week: datetime | None,
+    without: str | None,
+    config: Path | None,
+    location: str | None,
+    form: str | None,
+) -> None:
+    """Print the service levels of a week, or those ``without`` what a cause or an ID explains.
+
+    Raises: InputError without such a week, or if nothing is explained; LakeError.
+    """
     source = resolve_source(location, config)
     with console.status("reading the lake"):
         levels = _read_levels(source, week, datetime.now(UTC))
+        if without is not None:
+            levels = _leave_out(source, levels, without)
     if form == "json":
         age = levels.freshness.age
         write_json(
@@ -85,6 +100,7 @@ def show_levels(week: datetime | None, config: Path | None, location: str | None
                 "fleet": levels.fleet,
                 "clusters": levels.rows,
             }
+            | ({} if levels.left_out is None else {"without": without, "left_out": levels.left_out})
         )
     elif form == "csv":
         write_csv((*tables.CLUSTER_WEEKS.column_names, *_BURN_FIELDS), levels.rows)
@@ -98,7 +114,9 @@ def _read_levels(source: LakeSource, day: datetime | None, now: datetime) -> _We
     weeks = {row["week"] for row in all_rows}
     week = select_week(sorted(weeks), day, source.lake)
     clusters = sort_clusters_worst_first(select_latest_revisions(all_rows, week, ["cluster_id"]))
-    is_whole_fleet = (column("week") == week) & (column("segment") == "fleet")
+    # A label of clusters may be called `fleet`, too.
+    of_fleet = (column("segment") == WHOLE_FLEET[0]) & (column("segment_value") == WHOLE_FLEET[1])
+    is_whole_fleet = (column("week") == week) & of_fleet
     fleet = select_latest_revisions(
         read_once(source.lake, tables.FLEET_WEEKS, is_whole_fleet).to_pylist(), week, ["metric"]
     )
@@ -110,6 +128,19 @@ def _read_levels(source: LakeSource, day: datetime | None, now: datetime) -> _We
     return _WeekLevels(week, freshness, sorted(fleet, key=_metric_order), clusters, burns)
 
 
+def _leave_out(source: LakeSource, levels: _WeekLevels, name: str) -> _WeekLevels:
+    """Return the levels as they would be, worst first; burn rates are those that there were."""
+    clusters = source.fleet.clusters if source.fleet else ()
+    minutes = find_left_out_minutes(source, name, {cluster.id: cluster.segments for cluster in clusters})
+    computed = compute_week_without(source, levels.week, levels.clusters, levels.fleet, minutes)
+    return replace(
+        levels,
+        clusters=sort_clusters_worst_first(computed.clusters),
+        fleet=computed.fleet,
+        left_out=computed.left_out,
+    )
+
+
 def _metric_order(row: Row) -> int:
     return _METRICS.index(row["metric"]) if row["metric"] in _METRICS else len(_METRICS)
 
@@ -118,6 +149,8 @@ def _print_levels(source: LakeSource, levels: _WeekLevels) -> None:
     output = open_console()
     output.print(_format_age(source, levels.freshness), soft_wrap=True)
     output.print(f"Week {levels.week}, {_format_state(levels.clusters)}", soft_wrap=True)
+    if levels.left_out is not None:
+        output.print(_format_left_out(levels.left_out), soft_wrap=True)
     print_table(output, _fleet_table(levels.fleet))
     print_table(output, _cluster_table(levels))
 
@@ -137,6 +170,13 @@ _AGE_STYLES = {DataAge.NONE: "red", DataAge.STALE: "bold red", DataAge.FRESH: "g
 
 def _format_state(clusters: Sequence[Row]) -> str:
     return "closed" if clusters and all(row["closed"] for row in clusters) else "open, to date"
+
+
+def _format_left_out(left_out: Mapping[str, int]) -> str:
+    if not left_out:
+        return "no minute is left out: it explains none of this week"
+    minutes = ", ".join(f"{name} {count:,}" for name, count in sorted(left_out.items()))
+    return f"as it would have been without these minutes: {minutes}"
 
 
 def _fleet_table(fleet: Sequence[Row]) -> Table:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
+from fleetgauge_core.fleet import WHOLE_FLEET
 from fleetgauge_core.slo.levels import MIN_FLEET_COVERAGE
 from fleetgauge_core.slo.weeks import WeekSpan
 from fleetgauge_dashboards.reader.review_week import TREND_WEEKS, ReviewRows, StoredMinutes
@@ -212,7 +213,8 @@ def _bad_minutes(
 
 
 def _headline(metric: str, week: date, fleet_weeks: Iterable[Row]) -> ReviewHeadline:
-    of_fleet = [row for row in fleet_weeks if (row["segment"], row["metric"]) == ("fleet", metric)]
+    whole = (*WHOLE_FLEET, metric)
+    of_fleet = [row for row in fleet_weeks if (row["segment"], row["segment_value"], row["metric"]) == whole]
     by_week = {
         day: select_latest_revisions(of_fleet, day, ["metric"])[0]
         for day in {row["week"] for row in of_fleet}

@@ -1,4 +1,4 @@
-"""Changes as lines and as JSON."""
+"""Changes as lines."""
 
 import json
 from datetime import datetime
@@ -50,30 +50,6 @@ def _format_value(text: str | None) -> str:
 
 def _format_member(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value).replace('"', "")
-
-
-def change_document(record: ClusterChange) -> dict[str, Any]:
-    """Return a change as a JSON value."""
-    return {
-        "change_id": record.change_id,
-        "cluster": record.cluster_id,
-        "broker": record.broker_id,
-        "topic": record.topic,
-        "segment": record.segment,
-        "segment_value": record.segment_value,
-        "kind": record.kind,
-        "phase": record.phase,
-        "at": record.at.isoformat(),
-        "starts": record.starts.isoformat(),
-        "ends": record.ends.isoformat() if record.ends else None,
-        "before": _parse(record.before),
-        "after": _parse(record.after),
-        "evidence": _parse(record.evidence),
-        "source": record.source,
-        "author": record.author,
-        "title": record.title,
-        "link": record.link,
-    }
 
 
 def _parse(text: str | None) -> Any:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from fleetgauge_core.contract import ClusterChange
+from fleetgauge_core.contract.change_document import change_document
 from fleetgauge_core.fleet import (
     WHOLE_FLEET,
     Cluster,
@@ -30,7 +31,7 @@ from fleetgauge_core.runtime.part_status import PartFault
 from fleetgauge_core.runtime.shard import Shard
 from fleetgauge_core.runtime.steady_clock import SteadyClock
 from fleetgauge_core.runtime.supervision import supervise_process
-from fleetgauge_operations.changes.change_output import change_document, format_change
+from fleetgauge_operations.changes.change_output import format_change
 from fleetgauge_operations.changes.change_topic import publish_changes, read_change_records, select_changes
 from fleetgauge_operations.changes.observe_controller import ObserveController
 from fleetgauge_operations.changes.plan.reported_change import (

@@ -15,6 +15,7 @@ from typing import Any, Protocol, TypeVar
 
 from pyspark.sql import DataFrame, SparkSession
 
+from fleetgauge_core.contract import ClusterChange
 from fleetgauge_core.fleet import Fleet, Telemetry
 from fleetgauge_core.kafka import ClusterAdmin, TopicReader
 from fleetgauge_core.metadata import TopicChange, TopicChangeKind
@@ -31,6 +32,7 @@ from fleetgauge_pipelines.io.record_topics import (
 )
 from fleetgauge_pipelines.io.stream_checkpoint import StreamCheckpoint
 from fleetgauge_pipelines.jobs.batch import BatchResult, Pipeline
+from fleetgauge_pipelines.jobs.changes import add_changes
 from fleetgauge_pipelines.jobs.lost_records import LostRecords
 from fleetgauge_pipelines.jobs.stream_topics import StreamChange
 
@@ -99,6 +101,11 @@ def open_record_folder(folder: Path) -> RecordSource:
     return RecordSource(folder.name, list_record_files(folder), read_record_files)
 
 
+def open_no_records() -> RecordSource:
+    """Return an input without records, for a backfill of changes alone."""
+    return RecordSource("changes", (), read_record_files)
+
+
 def open_record_topic(telemetry: Telemetry, topic: str) -> RecordSource:
     """Return as an input what a topic of the telemetry cluster holds now.
 
@@ -127,6 +134,7 @@ def run_backfill(
     lake: Lake,
     fleet: Fleet,
     records: RecordSource,
+    changes: Sequence[ClusterChange],
     clock: datetime,
     again: bool,
     shutdown: ShutdownFlag,
@@ -134,12 +142,16 @@ def run_backfill(
 ) -> BackfillResult:
     """Process every split that was not processed completely before, or with ``again`` every split.
 
+    The ``changes`` are stored first; they may explain minutes that are there already, of closed weeks, too.
     Processing a split again changes no table. Stops between two pieces once a shutdown was requested.
     """
     pipeline, processed = Pipeline(spark, lake, fleet), _ProcessedSplits(lake)
     losses = _BackfillLosses(spark, lake, records, processed)
     pipeline.open()
     processed.open()
+    if changes:
+        pipeline.expect_annotations()
+        add_changes(lake, changes)
     pieces = split_into_pieces(records.splits, PIECE_BYTES)
     batches: list[BatchResult] = []
     done = 0
@@ -158,10 +170,14 @@ def run_backfill(
             batches.append(batch)
         done += 1
         advance(done, len(pieces), batch)
-    # Without a new record weeks may still be due to close.
-    gold_changed = [batch.gold_rows_changed for batch in batches] or [
-        pipeline.compute_weeks((), f"backfill/{records.name}", clock)
-    ]
+    name = f"backfill/{records.name}"
+    if changes and not batches:
+        gold_changed = [pipeline.apply_annotations(name, clock).gold_rows_changed]
+    else:
+        # Without a new record weeks may still be due to close.
+        gold_changed = [batch.gold_rows_changed for batch in batches] or [
+            pipeline.compute_weeks((), name, clock)
+        ]
     return BackfillResult(batches, done - len(batches), len(pieces) - done, sum(gold_changed))
 
 

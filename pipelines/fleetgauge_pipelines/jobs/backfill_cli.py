@@ -22,6 +22,12 @@ from fleetgauge_pipelines.jobs.cli import counts_json_option, only_writer_option
     "--topic", help="Topic of the telemetry cluster to read, instead of files: all records that it holds now."
 )
 @click.option(
+    "--changes",
+    "change_file",
+    type=PathParam(exists=True, dir_okay=False),
+    help="JSON file of changes, as `fleetgauge changes --json` prints them; with records, or alone.",
+)
+@click.option(
     "--again",
     is_flag=True,
     help="Also process files or offsets that were processed before; no table changes.",
@@ -32,7 +38,7 @@ from fleetgauge_pipelines.jobs.cli import counts_json_option, only_writer_option
 @clock_option
 @counts_json_option
 def backfill(**options: Any) -> None:
-    """Write probe records from files, or all records of a topic, to the lake, one piece at a time.
+    """Write probe records from files, or all records of a topic, and changes to the lake.
 
     Run it again to continue a backfill that was stopped. Reading files needs no Kafka broker.
     """

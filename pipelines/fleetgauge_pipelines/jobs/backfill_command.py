@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from fleetgauge_core.contract import ClusterChange
+from fleetgauge_core.contract.change_document import ChangeDocumentError
 from fleetgauge_core.fleet import Fleet, load_fleet, require_telemetry
 from fleetgauge_core.kafka import explain_telemetry_errors
 from fleetgauge_core.runtime.cli import InputError, print_json
@@ -28,6 +30,7 @@ _EXIT_INTERRUPTED = 130
 def fill_lake(
     folder: Path | None,
     topic: str | None,
+    change_file: Path | None,
     again: bool,
     config: Path,
     location: str | None,
@@ -35,13 +38,16 @@ def fill_lake(
     clock: datetime | None,
     as_json: bool,
 ) -> None:
-    """Write the records of a folder or of a topic to the lake.
+    """Write the records of a folder or of a topic, and the changes of a file, to the lake.
 
-    Raises: InputError unless exactly one of them is given, or if it does not exist.
+    Raises: InputError if none or both of folder and topic are given, or if one does not exist.
     """
-    if (folder is None) == (topic is None):
+    if folder is not None and topic is not None:
         raise InputError("give either --from DIR or --topic NAME")
+    if folder is None and topic is None and change_file is None:
+        raise InputError("give --from DIR or --topic NAME, --changes FILE, or both")
     fleet = load_fleet(config)
+    changes = () if change_file is None else _read_changes(change_file)
     with (
         supervise_process(SHUTDOWN_DEADLINE_S) as shutdown,
         open_lake_for_writing(location or fleet.lake, only_writer) as (spark, lake),
@@ -52,7 +58,7 @@ def fill_lake(
         records = _records(fleet, config, folder, topic)
         with _show_pieces() as advance:
             now = clock or datetime.now(UTC)
-            result = run_backfill(spark, lake, fleet, records, now, again, shutdown, advance)
+            result = run_backfill(spark, lake, fleet, records, changes, now, again, shutdown, advance)
     if result.remaining:
         _print_where_it_stopped(result)
         raise SystemExit(_EXIT_INTERRUPTED)
@@ -60,14 +66,27 @@ def fill_lake(
         print_json(_add_up(result))
 
 
+def _read_changes(path: Path) -> tuple[ClusterChange, ...]:
+    from fleetgauge_pipelines.jobs.changes import read_change_file
+
+    try:
+        return read_change_file(path)
+    except ChangeDocumentError as error:
+        raise InputError(f"{path}: {error}") from error
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or error}") from error
+
+
 def _records(fleet: Fleet, config: Path, folder: Path | None, topic: str | None) -> "RecordSource":
-    from fleetgauge_pipelines.jobs.backfill import open_record_folder, open_record_topic
+    from fleetgauge_pipelines.jobs.backfill import open_no_records, open_record_folder, open_record_topic
 
     try:
         if folder is not None:
             return open_record_folder(folder)
+        if topic is None:
+            return open_no_records()
         with explain_telemetry_errors():
-            return open_record_topic(require_telemetry(fleet, config), topic or "")
+            return open_record_topic(require_telemetry(fleet, config), topic)
     except (FileNotFoundError, LookupError) as error:
         raise InputError(error.args[0]) from error
 

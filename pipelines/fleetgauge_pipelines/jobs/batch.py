@@ -64,6 +64,7 @@ class Pipeline:
         self._lake = lake
         self._fleet = fleet
         self._annotations: Annotations | None = None
+        self._annotations_before: Annotations | None = None
         self._bronze = BronzeWriter(spark, lake, fleet)
         self._bounds = SilverBounds(spark, lake, fleet)
         self._silver = SilverWriter(spark, lake, fleet, self._bounds)
@@ -101,6 +102,17 @@ class Pipeline:
         released = self._bronze.release(accepted)
         return replace(result, released=released, seconds=time.monotonic() - started)
 
+    def expect_annotations(self) -> None:
+        """Remember the present annotations; the next batch also computes what differs from them by then.
+
+        A pipeline that has just started otherwise computes the causes of open weeks alone.
+        """
+        self._annotations_before = read_annotations(self._lake, self._fleet)
+
+    def apply_annotations(self, batch: str, clock: datetime) -> BatchResult:
+        """Compute the causes and weeks that changed annotations touch, without new records."""
+        return self._derive_tables(IngestResult(0, 0, 0, 0, {}), batch, clock)
+
     def complete_batch(self, batch: str, clock: datetime) -> None:
         """Compute the tables for records that an interrupted batch stored, and that no batch reads again.
 
@@ -136,16 +148,16 @@ class Pipeline:
 
     def _find_reannotated_ranges(self, annotations: Annotations, clock: datetime) -> list[MinuteRange]:
         """Return the stored minutes whose annotations changed since they were last computed."""
-        before = self._annotations
+        before = self._annotations or self._annotations_before
         ranges: list[MinuteRange | None] = []
-        if before is None:
+        if self._annotations is None:
             # Annotations may have changed while no pipeline ran; all weeks that are still open take them
             # over.
             ranges += [
                 self._bounds.clip_to_stored(cluster.id, clock - _MAX_OPEN_WEEK_AGE, None)
                 for cluster in self._fleet.clusters
             ]
-        else:
+        if before is not None:
             ranges += [
                 self._bounds.clip_to_stored(interval.cluster_id, interval.starts, interval.ends)
                 for interval in find_changed_cause_intervals(before, annotations)

@@ -1,14 +1,17 @@
-"""Store changes from their Kafka topic in ops/changes; what is no change goes to quarantine."""
+"""Store changes from their Kafka topic or a file in ops/changes; a record that is none goes to quarantine."""
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
 from fleetgauge_core.contract import ClusterChange, RecordDecodeError
+from fleetgauge_core.contract.change_document import ChangeDocumentError, read_change_document
 from fleetgauge_core.tables import CHANGES, QUARANTINE, Table
 from fleetgauge_pipelines.io.lake import Lake
 
@@ -36,6 +39,32 @@ def store_changes(lake: Lake, raw: DataFrame, now: datetime) -> int:
             )
     _append_missing(lake, QUARANTINE, rejected)
     return _append_missing(lake, CHANGES, changes)
+
+
+def add_changes(lake: Lake, changes: Iterable[ClusterChange]) -> int:
+    """Add the changes that the table does not have yet, and return how many were added."""
+    return _append_missing(lake, CHANGES, map(asdict, changes))
+
+
+def read_change_file(path: Path) -> tuple[ClusterChange, ...]:
+    """Return the changes in a JSON file, as `fleetgauge changes --json` prints them.
+
+    Raises: ChangeDocumentError with the place of the first value that is no change; OSError.
+    """
+    try:
+        documents = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise ChangeDocumentError(f"is not JSON: {error}") from error
+    if not isinstance(documents, list):
+        raise ChangeDocumentError("is not a list of changes")
+    return tuple(_read_entry(number, document) for number, document in enumerate(documents))
+
+
+def _read_entry(number: int, document: Any) -> ClusterChange:
+    try:
+        return read_change_document(document)
+    except ChangeDocumentError as error:
+        raise ChangeDocumentError(f"change {number}: {error}") from error
 
 
 def _append_missing(lake: Lake, table: Table, rows: Iterable[Mapping[str, Any]]) -> int:

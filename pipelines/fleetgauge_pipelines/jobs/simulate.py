@@ -12,6 +12,7 @@ from fleetgauge_core.fleet import Fleet
 from fleetgauge_core.slo.minute_range import MinuteRange
 from fleetgauge_core.tables import (
     BROKER_MINUTES,
+    CHANGES,
     CLUSTER_MINUTES,
     CLUSTER_WEEKS,
     FLEET_WEEKS,
@@ -64,9 +65,7 @@ def simulate_lake(
 
 
 def _write_minutes(lake: Lake, fleet: Fleet, simulated: SimulatedFleet, advance: ReportProgress) -> None:
-    intervals = [
-        find_cause_intervals(list(simulated.incidents(cluster))) for cluster in range(simulated.clusters)
-    ]
+    intervals = [find_cause_intervals(simulated, cluster) for cluster in range(simulated.clusters)]
 
     def columns(cluster: int, week: int) -> Columns:
         simulated_week = simulated.simulate_week(cluster, week)
@@ -138,6 +137,7 @@ def _write_events(lake: Lake, simulated: SimulatedFleet) -> None:
         for event in make_health_events(incident)
     ]
     lake.table_store(HEALTH_EVENTS).append(events)
+    lake.table_store(CHANGES).append([asdict(record) for record in simulated.change_records()])
 
 
 def _compute_weeks(

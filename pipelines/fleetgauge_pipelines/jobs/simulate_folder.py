@@ -10,13 +10,14 @@ from typing import Any
 
 import yaml
 
+from fleetgauge_core.contract.change_document import change_document
 from fleetgauge_core.errors import OperationalError
 from fleetgauge_core.lake.lease import hold_lease
 from fleetgauge_pipelines.simulation import SimulatedFleet
 
 #: Written first, to mark the folder as a simulation's; written again at the end, with the result.
 _STAMP = "simulation.json"
-_FILES = (_STAMP, "fleet.yaml", "ledger.json")
+_FILES = (_STAMP, "fleet.yaml", "ledger.json", "changes.json")
 _FOLDERS = ("lake", "records")
 
 
@@ -26,7 +27,7 @@ class ForeignFolderError(OperationalError):
 
 @dataclass(frozen=True, slots=True)
 class SimulatedFolder:
-    """A folder with fleet.yaml, ledger.json, and lake/ or records/."""
+    """A folder with fleet.yaml, ledger.json, changes.json, and lake/ or records/."""
 
     path: Path
 
@@ -61,7 +62,7 @@ class SimulatedFolder:
     def begin(
         self, arguments: Mapping[str, Any], simulated: SimulatedFleet, extra_keys: Mapping[str, Any]
     ) -> None:
-        """Delete an earlier simulation, and write fleet.yaml, with ``extra_keys``, and ledger.json.
+        """Delete an earlier simulation, and write fleet.yaml, with ``extra_keys``, and both JSON files.
 
         Raises: LeaseError while another process writes to the lake.
         """
@@ -73,8 +74,9 @@ class SimulatedFolder:
                     shutil.rmtree(folder)
         document = yaml.safe_dump(simulated.fleet_document() | dict(extra_keys), sort_keys=False)
         self.config.write_text(document, encoding="utf-8")
-        ledger = json.dumps(simulated.ledger(), indent=1)
-        (self.path / "ledger.json").write_text(ledger + "\n", encoding="utf-8")
+        changes = [change_document(record) for record in simulated.change_records()]
+        for name, content in (("ledger.json", simulated.ledger()), ("changes.json", changes)):
+            (self.path / name).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
     def _hold_lease(self) -> AbstractContextManager[object]:
         return hold_lease(str(self.lake), "fleetgauge simulate", lambda _: None)

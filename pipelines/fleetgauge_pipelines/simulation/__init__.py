@@ -10,8 +10,9 @@ conditional on them, only where single probes are needed. So cluster-minutes, br
 come from the same draws and agree to the microsecond.
 """
 
+from fleetgauge_pipelines.simulation.changes import SimulatedChange
 from fleetgauge_pipelines.simulation.fleet import SimulatedFleet
 from fleetgauge_pipelines.simulation.incidents import IncidentKind, SimulatedIncident
 from fleetgauge_pipelines.simulation.simulated_week import SimulatedWeek
 
-__all__ = ["IncidentKind", "SimulatedFleet", "SimulatedIncident", "SimulatedWeek"]
+__all__ = ["IncidentKind", "SimulatedChange", "SimulatedFleet", "SimulatedIncident", "SimulatedWeek"]

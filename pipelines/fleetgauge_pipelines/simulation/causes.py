@@ -1,6 +1,7 @@
-"""The causes of a simulated week's bad minutes, by the findings that the watch would have recorded."""
+"""The causes of a simulated week's bad minutes, by the findings and changes that would have been recorded."""
 
 from collections.abc import Sequence
+from dataclasses import fields
 from datetime import timedelta
 from typing import Any
 
@@ -8,22 +9,34 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fleetgauge_core.slo.causes import CauseInterval, HealthTransition, find_cause
-from fleetgauge_core.slo.change_causes import build_cause_intervals
+from fleetgauge_core.slo.change_causes import RecordedChange, build_cause_intervals
 from fleetgauge_pipelines.simulation.events import make_health_events
-from fleetgauge_pipelines.simulation.incidents import SimulatedIncident
+from fleetgauge_pipelines.simulation.fleet import SimulatedFleet
 from fleetgauge_pipelines.simulation.silver import compute_client_censored_p99_us
 from fleetgauge_pipelines.simulation.simulated_week import SimulatedWeek
 
 _MINUTE = timedelta(minutes=1)
+_CHANGE_FIELDS = tuple(field.name for field in fields(RecordedChange))
 
 
-def find_cause_intervals(incidents: Sequence[SimulatedIncident]) -> list[CauseInterval]:
-    """Return the intervals that the health events of a cluster's incidents explain."""
-    events = (event for incident in incidents for event in make_health_events(incident))
-    return build_cause_intervals(
-        HealthTransition(event.cluster_id, event.broker_id, event.fingerprint, event.at, event.to_state)
-        for event in events
+def find_cause_intervals(simulated: SimulatedFleet, cluster: int) -> list[CauseInterval]:
+    """Return the intervals that the health events and changes of a cluster explain."""
+    profile = simulated.profile(cluster)
+    events = (event for incident in simulated.incidents(cluster) for event in make_health_events(incident))
+    changes = (
+        record
+        for change in (*simulated.changes(cluster), *simulated.releases())
+        for record in change.records()
     )
+    intervals = build_cause_intervals(
+        (
+            HealthTransition(event.cluster_id, event.broker_id, event.fingerprint, event.at, event.to_state)
+            for event in events
+        ),
+        (RecordedChange(*(getattr(record, name) for name in _CHANGE_FIELDS)) for record in changes),
+        {profile.cluster_id: (("region", profile.region),)},
+    )
+    return [interval for interval in intervals if interval.cluster_id == profile.cluster_id]
 
 
 def find_causes(week: SimulatedWeek, objective_us: int, intervals: Sequence[CauseInterval]) -> NDArray[Any]:

@@ -1,4 +1,4 @@
-"""Health events of simulated incidents: pulses around a hung broker, folded with the watch's own code."""
+"""Health events of simulated incidents: pulses around a faulty broker, folded with the watch's own code."""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -22,23 +22,68 @@ _DEADLINE_MS = 5_000
 _PULSE_EVERY_MS = 5_000
 #: From the hang until the broker is fenced, as measured with a session timeout of 6 s.
 _FENCED_AFTER_MS = 9_400
+_WINDOW, _PULSE_EVERY = timedelta(milliseconds=_WINDOW_MS), timedelta(milliseconds=_PULSE_EVERY_MS)
+#: The usual median of the leader leg.
+_USUAL_US = 3_000
+#: A broker is compared with how it was before, reported after a minute, and cleared after one of calm.
+_OBSERVED_BEFORE, _REPORTED_WITHIN, _CLEARED_WITHIN = (
+    timedelta(minutes=1),
+    timedelta(minutes=2),
+    timedelta(minutes=3),
+)
 #: From the end of the hang until the broker leads again and a probe has succeeded.
 _RECOVERED_AFTER_MS = 1_000
 
 
 def make_health_events(incident: SimulatedIncident) -> tuple[HealthEvent, ...]:
-    """Return the health events of an incident: a hung broker is suspected, reported and cleared.
+    """Return the health events of an incident: a hung or slow broker is reported and cleared.
 
-    An incident in which every broker still answers has none.
+    An incident in which no broker is faulty on its own has none.
     """
+    pulses: Iterator[ProbePulse] = iter(())
+    if incident.kind is IncidentKind.BROKER_HUNG:
+        pulses = _pulses_of_hang(incident)
+    elif incident.kind is IncidentKind.BROKER_SLOW:
+        pulses = _pulses_of_slowness(incident)
     state, events = FleetHealth(), []
-    for pulse in _pulses(incident) if incident.kind is IncidentKind.BROKER_HUNG else ():
+    for pulse in pulses:
         state, findings = fold_pulse(state, pulse)
         events += [finding.event for finding in findings]
-    return tuple(events)
+    # Left out pulses look like a vantage that sends none.
+    return tuple(event for event in events if event.broker_id is not None)
 
 
-def _pulses(incident: SimulatedIncident) -> Iterator[ProbePulse]:
+def _pulses_of_slowness(incident: SimulatedIncident) -> Iterator[ProbePulse]:
+    """Yield pulses of a slow broker and two others until it is reported, and from its end until it clears.
+
+    Those in between would change nothing about the broker, so they are left out.
+    """
+    slow, reported = incident.brokers[0], incident.start + _REPORTED_WITHIN
+    spans = (
+        (incident.start - _OBSERVED_BEFORE, min(reported, incident.end)),
+        (incident.end, incident.end + _CLEARED_WITHIN),
+    )
+    times = (
+        first + number * _PULSE_EVERY
+        for first, last in spans
+        for number in range((last - first) // _PULSE_EVERY)
+    )
+    for sequence, at in enumerate(times):
+        is_slow = incident.start < at and at - _WINDOW < incident.end
+        brokers = (
+            _answering_broker(number, _USUAL_US + (incident.extra_us if is_slow and number == slow else 0))
+            for number in (slow, slow + 1, slow + 2)
+        )
+        yield _pulse(incident, at, sequence, *brokers)
+
+
+def _answering_broker(broker: int, p50_us: int) -> BrokerPulse:
+    due = _WINDOW_MS // _PROBE_EVERY_MS
+    leader = LegPulse(Leg.LEADER, due, due, 0, 0, None, _SUCCESS_AGE_MS, p50_us, 2 * p50_us)
+    return _broker(broker, _ANSWER_AGE_MS, leader, in_sync=True)
+
+
+def _pulses_of_hang(incident: SimulatedIncident) -> Iterator[ProbePulse]:
     """Yield the last pulse before the hang, those during it, and one after it.
 
     The hang begins at a random time between two pulses.
@@ -57,7 +102,7 @@ def _pulses(incident: SimulatedIncident) -> Iterator[ProbePulse]:
     )
 
 
-def _pulse(incident: SimulatedIncident, at: datetime, sequence: int, broker: BrokerPulse) -> ProbePulse:
+def _pulse(incident: SimulatedIncident, at: datetime, sequence: int, *brokers: BrokerPulse) -> ProbePulse:
     return ProbePulse(
         agent_id="simulated",
         run_id=incident.id,
@@ -66,7 +111,7 @@ def _pulse(incident: SimulatedIncident, at: datetime, sequence: int, broker: Bro
         sequence=sequence,
         emitted_at=at,
         window_ms=_WINDOW_MS,
-        brokers=(broker,),
+        brokers=brokers,
     )
 
 

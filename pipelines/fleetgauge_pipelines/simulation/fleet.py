@@ -7,6 +7,15 @@ from typing import Any
 
 import numpy as np
 
+from fleetgauge_core.contract import ClusterChange
+from fleetgauge_pipelines.simulation.changes import (
+    FleetRelease,
+    SimulatedChange,
+    draw_planned_work,
+    draw_release,
+    draw_release_incident,
+    explain_incidents,
+)
 from fleetgauge_pipelines.simulation.incidents import IncidentHarm, SimulatedIncident, draw_incidents
 from fleetgauge_pipelines.simulation.latency_trend import (
     HOUR,
@@ -16,7 +25,7 @@ from fleetgauge_pipelines.simulation.latency_trend import (
     compute_release_factor,
     draw_releases,
 )
-from fleetgauge_pipelines.simulation.profile import ClusterProfile, draw_profile
+from fleetgauge_pipelines.simulation.profile import REGIONS, ClusterProfile, draw_profile
 from fleetgauge_pipelines.simulation.randomness import RandomStream, create_generator
 from fleetgauge_pipelines.simulation.simulated_week import SimulatedWeek, draw_leg_latencies
 
@@ -30,6 +39,14 @@ _LEADER_RANKS = 2
 
 
 @dataclass(frozen=True, slots=True)
+class _EventfulWeek:
+    """The incidents of a cluster's week in the order of their time, and the changes."""
+
+    incidents: tuple[SimulatedIncident, ...]
+    changes: tuple[SimulatedChange, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class SimulatedFleet:
     """A fleet with a history of ``minutes`` from ``start`` (a whole minute in UTC)."""
 
@@ -38,7 +55,7 @@ class SimulatedFleet:
     start: datetime
     minutes: int
     incidents_per_week: float = 0.8
-    """Average number for each cluster."""
+    """Average number for each cluster; the number of changes follows from it."""
 
     @property
     def end(self) -> datetime:
@@ -67,13 +84,32 @@ class SimulatedFleet:
     def incidents(self, cluster: int) -> Iterator[SimulatedIncident]:
         """Yield the incidents of a cluster in the order of their time."""
         for week in range(self.weeks):
-            yield from self._draw_incidents(cluster, week)
+            yield from self._draw_week(cluster, week).incidents
+
+    def changes(self, cluster: int) -> Iterator[SimulatedChange]:
+        """Yield the changes of a cluster, without those of its region."""
+        for week in range(self.weeks):
+            yield from self._draw_week(cluster, week).changes
+
+    def releases(self) -> Iterator[SimulatedChange]:
+        """Yield the releases, each for the clusters of a region."""
+        for week in range(self.weeks):
+            if release := self._draw_release(week):
+                yield release.change
+
+    def change_records(self) -> Iterator[ClusterChange]:
+        """Yield what observers would have recorded of all changes, and what was reported."""
+        for cluster in range(self.clusters):
+            for change in self.changes(cluster):
+                yield from change.records()
+        for release in self.releases():
+            yield from release.records()
 
     def simulate_week(self, cluster: int, week: int) -> SimulatedWeek:
         """Simulate a week of a cluster, both counted from 0."""
         profile, minutes = self.profile(cluster), self._count_minutes(week)
         start = self.start + week * WEEK * _MINUTE
-        harm = IncidentHarm.compute(self._draw_incidents(cluster, week), profile, start, minutes)
+        harm = IncidentHarm.compute(self._draw_week(cluster, week).incidents, profile, start, minutes)
         client_us = np.outer(
             self._compute_minute_factors(cluster, week), np.array(profile.slowdowns) * profile.median_us
         )
@@ -94,16 +130,19 @@ class SimulatedFleet:
         return SimulatedWeek(self.seed, cluster, profile, week * WEEK, start, harm.silent, client, leader)
 
     def ledger(self) -> dict[str, Any]:
-        """Return the list of all incidents, as ledger.json has it."""
+        """Return the lists of all incidents and changes, as ledger.json has them."""
+        changes = [change for cluster in range(self.clusters) for change in self.changes(cluster)]
+        explained = {change.incident_id for change in changes}
         return {
             "seed": self.seed,
             "start": self.start.isoformat(),
             "end": self.end.isoformat(),
             "incidents": [
-                incident.ledger_entry()
+                incident.ledger_entry(incident.id in explained)
                 for cluster in range(self.clusters)
                 for incident in self.incidents(cluster)
             ],
+            "changes": [change.ledger_entry() for change in (*changes, *self.releases())],
         }
 
     def fleet_document(self) -> dict[str, Any]:
@@ -128,16 +167,39 @@ class SimulatedFleet:
     def _count_minutes(self, week: int) -> int:
         return min(WEEK, self.minutes - week * WEEK)
 
-    def _draw_incidents(self, cluster: int, week: int) -> tuple[SimulatedIncident, ...]:
-        profile = self.profile(cluster)
-        return draw_incidents(
-            create_generator(self.seed, RandomStream.INCIDENTS, cluster, week),
-            profile,
-            f"{profile.cluster_id}/{week}",
-            self.start + week * WEEK * _MINUTE,
-            self._count_minutes(week),
-            self.incidents_per_week,
+    def _draw_week(self, cluster: int, week: int) -> _EventfulWeek:
+        profile, minutes = self.profile(cluster), self._count_minutes(week)
+        name, start = f"{profile.cluster_id}/{week}", self.start + week * WEEK * _MINUTE
+        incidents = list(
+            draw_incidents(
+                create_generator(self.seed, RandomStream.INCIDENTS, cluster, week),
+                profile,
+                name,
+                start,
+                minutes,
+                self.incidents_per_week,
+            )
         )
+        rng = create_generator(self.seed, RandomStream.CHANGES, cluster, week)
+        changes = list(explain_incidents(rng, incidents))
+        if release := self._draw_release(week):
+            release_rng = create_generator(self.seed, RandomStream.FLEET_RELEASE, week, cluster)
+            if caused := draw_release_incident(release_rng, release, profile, incidents):
+                incidents.append(caused)
+        others = tuple(incidents)
+        for change, caused in draw_planned_work(
+            rng, profile, name, start, minutes, self.incidents_per_week, others
+        ):
+            changes.append(change)
+            incidents += [caused] if caused else []
+        return _EventfulWeek(tuple(sorted(incidents, key=lambda incident: incident.start)), tuple(changes))
+
+    def _draw_release(self, week: int) -> FleetRelease | None:
+        if not self.incidents_per_week:
+            return None
+        rng = create_generator(self.seed, RandomStream.FLEET_RELEASE, week)
+        start = self.start + week * WEEK * _MINUTE
+        return draw_release(rng, REGIONS, week, start, self._count_minutes(week))
 
     def _compute_minute_factors(self, cluster: int, week: int) -> Floats:
         """Return for each minute of a week the factor on the cluster's median latency."""

@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from fleetgauge_core.slo.causes import REPORTED_CHANGE, UNKNOWN
 from fleetgauge_core.slo.levels import CENSORED_LATENCY_US
 from fleetgauge_pipelines.simulation.latency_trend import WEEK, Floats
 from fleetgauge_pipelines.simulation.profile import ClusterProfile
@@ -30,6 +31,14 @@ class IncidentKind(StrEnum):
     """The network to one zone's brokers is slow and loses some requests."""
     AGENT_GONE = "agent_gone"
     """The agent does not run, so nothing is measured."""
+    ROLL = "roll"
+    """Brokers are restarted one after the other, and clients notice it."""
+    REASSIGNMENT = "reassignment"
+    """A broker is slow, because replicas are moved to it."""
+    THROTTLE = "throttle"
+    """A broker is slow, because its replication is throttled too much."""
+    RELEASE = "release"
+    """A release makes the cluster slow, until it is taken back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +63,17 @@ _PATTERNS: Mapping[IncidentKind, _Pattern] = {
     IncidentKind.ZONE_NETWORK: _Pattern(0.15, (4, 30), extra_ms=(200, 900), failing=0.03),
     IncidentKind.AGENT_GONE: _Pattern(0.15, (10, 180)),
 }
+#: In a roll each broker restarts in the first of so many minutes.
+ROLL_MINUTES_PER_BROKER = 2
+#: The cause that the pipeline must name in the minutes of an incident; of others it depends on a change.
+_CAUSES = {
+    IncidentKind.BROKER_HUNG: "BROKER_DOWN",
+    IncidentKind.BROKER_SLOW: "DEGRADED",
+    IncidentKind.ROLL: "roll",
+    IncidentKind.REASSIGNMENT: "reassignment",
+    IncidentKind.THROTTLE: "throttle",
+    IncidentKind.RELEASE: REPORTED_CHANGE,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +93,11 @@ class SimulatedIncident:
         """Return the duration in minutes."""
         return (self.end - self.start) // _MINUTE
 
-    def ledger_entry(self) -> dict[str, Any]:
-        """Return the incident's entry in ledger.json, with the effect that the tables must show."""
+    def ledger_entry(self, is_explained: bool = False) -> dict[str, Any]:
+        """Return the incident's entry in ledger.json, with the effect that the tables must show.
+
+        ``is_explained``: somebody has reported the change that caused it.
+        """
         is_gone = self.kind is IncidentKind.AGENT_GONE
         is_hung = self.kind is IncidentKind.BROKER_HUNG
         slow_us = CENSORED_LATENCY_US["client"] if is_hung else self.extra_us
@@ -88,7 +111,11 @@ class SimulatedIncident:
             "bad_minutes": 0 if is_gone else self.minutes,
             "unmeasured_minutes": self.minutes if is_gone else 0,
             "latency_p99_censored_us_at_least": None if is_gone else slow_us,
+            "cause": None if is_gone else self._find_cause(is_explained),
         }
+
+    def _find_cause(self, is_explained: bool) -> str:
+        return _CAUSES.get(self.kind, REPORTED_CHANGE if is_explained else UNKNOWN)
 
 
 def draw_incidents(
@@ -189,7 +216,10 @@ class IncidentHarm:
         # replica on one of them, because acks=all waits for it.
         faulty = np.isin(profile.brokers, incident.brokers)
         affected = profile.find_affected_homes(faulty)
-        failing = _PATTERNS[incident.kind].failing
+        failing = _PATTERNS[incident.kind].failing if incident.kind in _PATTERNS else 0.0
+        if incident.kind is IncidentKind.ROLL:
+            self._add_roll(incident, profile, during)
+            return
         if incident.kind is IncidentKind.AGENT_GONE:
             self.silent[during] = True
             return
@@ -199,3 +229,11 @@ class IncidentHarm:
         for leg, brokers in ((self.client, affected), (self.leader, faulty)):
             leg.extra_us[during, brokers] = incident.extra_us
             leg.failing[during, brokers] = failing
+
+    def _add_roll(self, incident: SimulatedIncident, profile: ClusterProfile, during: slice) -> None:
+        for position, broker in enumerate(incident.brokers):
+            faulty = np.isin(profile.brokers, (broker,))
+            first = during.start + position * ROLL_MINUTES_PER_BROKER
+            minutes = slice(first, first + ROLL_MINUTES_PER_BROKER)
+            self.client.extra_us[minutes, profile.find_affected_homes(faulty)] = incident.extra_us
+            self.leader.extra_us[minutes, faulty] = incident.extra_us

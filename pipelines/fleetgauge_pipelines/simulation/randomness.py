@@ -17,6 +17,8 @@ class RandomStream(IntEnum):
     CLIENT_SAMPLES = 6
     LEADER_SAMPLES = 7
     RUN = 8
+    CHANGES = 9
+    FLEET_RELEASE = 10
 
 
 def create_generator(seed: int, stream: RandomStream, *key: int) -> np.random.Generator:

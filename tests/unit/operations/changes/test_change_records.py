@@ -7,9 +7,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from fleetgauge_core.contract import MAX_RECORD_BYTES, ClusterChange
+from fleetgauge_core.contract.change_document import change_document
 from fleetgauge_core.fleet import Cluster
 from fleetgauge_core.tables import ActionKind, ChangeKind, ChangePhase
-from fleetgauge_operations.changes.change_output import change_document, format_change
+from fleetgauge_operations.changes.change_output import format_change
 from fleetgauge_operations.changes.change_topic import select_changes
 from fleetgauge_operations.changes.plan.change_records import build_record
 from fleetgauge_operations.changes.plan.observed_change import ObservedChange

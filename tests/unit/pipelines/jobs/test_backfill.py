@@ -62,11 +62,51 @@ def test_ranges_cover_every_offset_once_and_stay_the_same_when_the_topic_grows(
     assert full <= grown
 
 
-@pytest.mark.parametrize("arguments", [[], ["--from", ".", "--topic", "records"]])
-def test_exactly_one_input_must_be_given(arguments: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "give --from DIR or --topic NAME, --changes FILE, or both"),
+        (["--from", ".", "--topic", "records"], "give either --from DIR or --topic NAME"),
+    ],
+)
+def test_one_input_of_records_or_a_file_of_changes_must_be_given(arguments: list[str], message: str) -> None:
     result = CliRunner().invoke(backfill_cli.backfill, arguments, env={"COLUMNS": "200"})
     assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr == "fleetgauge: give either --from DIR or --topic NAME\n"
+    assert result.stderr == f"fleetgauge: {message}\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("[", "is not JSON: "),
+        ("[" * 100_000, "is not JSON: "),
+        ("{}", "is not a list of changes"),
+        ("[7]", "change 0: is not an object"),
+        ('[{"kind": "deploy"}]', "change 0: starts: is missing"),
+        ('[{"kind": "deploy", "starts": "noon"}]', "starts: is not a time with its zone, such as "),
+        ('[{"kind": "deploy", "starts": "2026-03-02T10:00:00"}]', "starts: is not a time with its zone"),
+        ('[{"starts": "2026-03-02T10:00:00Z"}]', "change 0: kind: is missing"),
+        ('[{"kind": 7, "starts": "2026-03-02T10:00:00Z"}]', "change 0: kind: must be text"),
+        ('[{"kind": "x", "starts": "2026-03-02T10:00:00Z", "broker": "2"}]', "broker: must be a whole"),
+        ('[{"kind": "x", "starts": "2026-03-02T10:00:00Z", "evidence": []}]', "evidence: must be an object"),
+        (
+            '[{"kind": "x", "starts": "2026-03-02T10:00:00Z", "ends": "2026-03-02T09:00:00Z"}]',
+            "change 0: ends: is before starts",
+        ),
+    ],
+)
+def test_a_file_that_is_none_of_changes_says_where_and_why(
+    tmp_path: Path, content: str, message: str
+) -> None:
+    path, fleet = tmp_path / "changes.json", tmp_path / "fleet.yaml"
+    path.write_text(content)
+    fleet.write_text('{"clusters": [{"id": "a", "bootstrap": "a:1"}]}')
+    arguments = ["--changes", str(path), "--config", str(fleet), "--lake", str(tmp_path / "lake")]
+    result = CliRunner().invoke(backfill_cli.backfill, arguments, env={"COLUMNS": "400"})
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith(f"fleetgauge: {path}: ")
+    assert message in result.stderr
+    assert not (tmp_path / "lake").exists()
 
 
 @pytest.mark.parametrize(

@@ -113,7 +113,7 @@ def test_the_same_seed_gives_the_same_bytes(tmp_path: Path) -> None:
         }
         for name in ("first", "second")
     ]
-    assert len(contents[0]) == 4
+    assert len(contents[0]) == 5
     assert contents[0] == contents[1]
 
 

@@ -1,0 +1,130 @@
+"""Changes as JSON values: what `fleetgauge changes --json` prints, and what a backfill reads."""
+
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+from uuid import NAMESPACE_URL, uuid5
+
+from fleetgauge_core.contract.records import ClusterChange
+
+#: Fields that hold text, and those that hold any JSON value, by their names in a document.
+_TEXTS = {
+    "cluster": "cluster_id",
+    "topic": "topic",
+    "segment": "segment",
+    "segment_value": "segment_value",
+    "author": "author",
+    "title": "title",
+    "link": "link",
+}
+_VALUES = ("before", "after", "evidence")
+_MAX_BROKER_ID = 2**31 - 1
+
+
+class ChangeDocumentError(ValueError):
+    """A JSON value that is no change; the message is one line with the field and what is wrong with it."""
+
+
+def change_document(record: ClusterChange) -> dict[str, Any]:
+    """Return a change as a JSON value."""
+    return {
+        "change_id": record.change_id,
+        "cluster": record.cluster_id,
+        "broker": record.broker_id,
+        "topic": record.topic,
+        "segment": record.segment,
+        "segment_value": record.segment_value,
+        "kind": record.kind,
+        "phase": record.phase,
+        "at": record.at.isoformat(),
+        "starts": record.starts.isoformat(),
+        "ends": record.ends.isoformat() if record.ends else None,
+        "before": _parse(record.before),
+        "after": _parse(record.after),
+        "evidence": _parse(record.evidence),
+        "source": record.source,
+        "author": record.author,
+        "title": record.title,
+        "link": record.link,
+    }
+
+
+def _parse(text: str | None) -> Any:
+    return None if text is None else json.loads(text)
+
+
+def read_change_document(document: Any) -> ClusterChange:
+    """Return the change that a JSON value describes; only ``kind`` and ``starts`` are required.
+
+    A change without an ID gets one that is derived from its content. Raises: ChangeDocumentError.
+    """
+    if not isinstance(document, dict):
+        raise ChangeDocumentError("is not an object")
+    starts, ends = _time(document, "starts"), _optional_time(document, "ends")
+    texts = {field: _text(document, name) for name, field in _TEXTS.items()}
+    values = {name: _encode(document, name) for name in _VALUES}
+    kind = _text(document, "kind")
+    if not kind:
+        raise ChangeDocumentError("kind: is missing")
+    if values["evidence"] is not None and not isinstance(document["evidence"], dict):
+        raise ChangeDocumentError("evidence: must be an object")
+    if ends is not None and ends < starts:
+        raise ChangeDocumentError("ends: is before starts")
+    name = json.dumps(document, sort_keys=True)
+    return ClusterChange(
+        event_id=uuid5(NAMESPACE_URL, name).hex,
+        change_id=_text(document, "change_id") or uuid5(NAMESPACE_URL, f"change {name}").hex,
+        broker_id=_broker(document),
+        kind=kind,
+        phase=_text(document, "phase") or ("begun" if ends is None else "ended"),
+        at=_optional_time(document, "at") or ends or starts,
+        starts=starts,
+        ends=ends,
+        source=_text(document, "source") or "file",
+        before=values["before"],
+        after=values["after"],
+        evidence=values["evidence"] or "{}",
+        **texts,
+    )
+
+
+def _text(document: Mapping[str, Any], name: str) -> str | None:
+    value = document.get(name)
+    if value is not None and not isinstance(value, str):
+        raise ChangeDocumentError(f"{name}: must be text")
+    return value
+
+
+def _encode(document: Mapping[str, Any], name: str) -> str | None:
+    value = document.get(name)
+    return None if value is None else json.dumps(value, separators=(",", ":"))
+
+
+def _broker(document: Mapping[str, Any]) -> int | None:
+    value = document.get("broker")
+    if value is None:
+        return None
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MAX_BROKER_ID:
+        return value
+    raise ChangeDocumentError(f"broker: must be a whole number from 0 to {_MAX_BROKER_ID}")
+
+
+def _time(document: Mapping[str, Any], name: str) -> datetime:
+    at = _optional_time(document, name)
+    if at is None:
+        raise ChangeDocumentError(f"{name}: is missing")
+    return at
+
+
+def _optional_time(document: Mapping[str, Any], name: str) -> datetime | None:
+    text = _text(document, name)
+    if text is None:
+        return None
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        at = None
+    if at is None or at.tzinfo is None:
+        raise ChangeDocumentError(f"{name}: is not a time with its zone, such as 2026-03-02T10:00:00Z")
+    return at

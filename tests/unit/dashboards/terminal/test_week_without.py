@@ -1,0 +1,279 @@
+"""`fleetgauge slo --without`: equal to an independent recomputation from the oracle's minutes."""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from fleetgauge_core import tables
+from fleetgauge_core.fleet import Fleet
+from fleetgauge_core.lake.delta_table import open_table
+from fleetgauge_core.tables import ALL_TABLES
+from fleetgauge_dashboards.terminal.slo import slo
+from tests.browser.lake import put
+from tests.oracle.cause_rules import ActivePeriod, list_changes
+from tests.oracle.correction_rules import CorrectedMinute, apply_corrections, find_occurrences
+from tests.oracle.minute_rules import Row, compute_broker_minutes, drop_duplicates
+from tests.oracle.operations import Operations
+from tests.oracle.oracle import drop_lone_beginnings, evaluate, read_settings
+from tests.oracle.random_fleets import RandomLake, random_lake
+from tests.oracle.settings import ClusterSettings, Settings
+from tests.oracle.week_rules import compute_cluster_weeks, compute_fleet_weeks, find_week
+
+MINUTE = timedelta(minutes=1)
+#: What a week's levels are, beside what tells the week and how it was computed.
+LEVELS = (
+    "latency_p99_us",
+    "latency_p99_censored_us",
+    "availability_p99",
+    "availability_ratio",
+    "bad_minutes",
+    "latency_budget_minutes",
+    "latency_budget_left_minutes",
+    "availability_budget_minutes",
+    "availability_spent_minutes",
+    "minutes_measured",
+    "minutes_expected",
+)
+
+
+@dataclass(frozen=True)
+class KnownLake:
+    """A lake with what the oracle makes of a random fleet; its tables are never written by the product."""
+
+    folder: Path
+    settings: Settings
+    lake: RandomLake
+
+    @property
+    def config(self) -> Path:
+        return self.folder / "fleet.yaml"
+
+    @property
+    def clock(self) -> datetime:
+        return self.lake.deliveries[-1].clock
+
+    @cached_property
+    def records(self) -> list[Row]:
+        records = [dict(record) for delivery in self.lake.deliveries for record in delivery.records]
+        return drop_lone_beginnings(records, self.settings, self.clock)
+
+    @cached_property
+    def week(self) -> date:
+        """The week with most bad minutes."""
+        bad = Counter(
+            find_week(row["minute"], self.settings)
+            for rows in self.minutes.values()
+            for row in rows
+            if row["cause"]
+        )
+        return bad.most_common(1)[0][0]
+
+    @cached_property
+    def minutes(self) -> dict[str, list[Row]]:
+        """The cluster-minutes with their causes, by cluster."""
+        tables_ = evaluate(self.records, self.settings, self.clock, self.lake.operations)
+        by_cluster: dict[str, list[Row]] = {}
+        for row in tables_.cluster_minutes:
+            by_cluster.setdefault(row["cluster_id"], []).append(row)
+        return by_cluster
+
+    def recompute(self, is_left_out: Callable[[Row], bool]) -> dict[str, Row]:
+        """Return each cluster's week without some minutes."""
+        weeks = []
+        for cluster in self.settings.clusters:
+            minutes = self.minutes.get(cluster.cluster_id, [])
+            gone = {row["minute"] for row in minutes if is_left_out(row)}
+            corrected = self._corrected_without(cluster, gone)
+            weeks += compute_cluster_weeks(minutes, corrected, cluster, self.settings, self.clock)
+        return {week["cluster_id"]: week for week in weeks if week["week"] == self.week}
+
+    def _corrected_without(self, cluster: ClusterSettings, gone: set[datetime]) -> list[CorrectedMinute]:
+        return [
+            corrected for corrected in self._corrected[cluster.cluster_id] if corrected.minute not in gone
+        ]
+
+    @cached_property
+    def _corrected(self) -> dict[str, list[CorrectedMinute]]:
+        corrected = {}
+        for cluster in self.settings.clusters:
+            records = [record for record in self.records if record["cluster_id"] == cluster.cluster_id]
+            brokers = compute_broker_minutes(drop_duplicates(records), cluster, self.settings.agent_late_us)
+            times = [row["minute"] for row in self.minutes.get(cluster.cluster_id, [])]
+            exclusions = find_occurrences(self.lake.operations.corrections, cluster, self.settings, times)
+            corrected[cluster.cluster_id] = apply_corrections(brokers, exclusions)
+        return corrected
+
+
+@pytest.fixture(scope="module")
+def known(tmp_path_factory: pytest.TempPathFactory) -> KnownLake:
+    folder, lake = tmp_path_factory.mktemp("known"), random_lake(5, fleets=30)
+    document = lake.document | {"lake": str(folder / "lake")}
+    (folder / "fleet.yaml").write_text(yaml.safe_dump(document))
+    known = KnownLake(folder, read_settings(Fleet.model_validate(document)), lake)
+    computed = evaluate(known.records, known.settings, known.clock, lake.operations)
+    rows: dict[Any, Sequence[Mapping[str, Any]]] = {
+        tables.BROKER_MINUTES: computed.broker_minutes,
+        tables.CLUSTER_MINUTES: computed.cluster_minutes,
+        tables.CLUSTER_WEEKS: computed.cluster_weeks,
+        tables.FLEET_WEEKS: computed.fleet_weeks,
+        tables.CORRECTIONS: lake.operations.corrections,
+        tables.ACTIONS: lake.operations.actions,
+        tables.HEALTH_EVENTS: lake.operations.health_events,
+        tables.CHANGES: lake.operations.changes,
+    }
+    for table, content in rows.items():
+        put(folder / "lake", table, [dict(row) for row in content])
+    return known
+
+
+def run(known: KnownLake, *arguments: str) -> dict[str, Any]:
+    result = CliRunner().invoke(slo, [str(known.week), "--config", str(known.config), "--json", *arguments])
+    assert result.exit_code == 0, result.output
+    answer: dict[str, Any] = json.loads(result.stdout)
+    return answer
+
+
+def levels(rows: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    return {row["cluster_id"]: {name: row[name] for name in LEVELS} for row in rows}
+
+
+def assert_equal(known: KnownLake, answer: Mapping[str, Any], is_left_out: Callable[[Row], bool]) -> None:
+    """Assert that the answer is the oracle's for the same minutes left out, to a rounded sum."""
+    expected = known.recompute(is_left_out)
+    actual = levels(answer["clusters"])
+    assert actual.keys() == levels(expected.values()).keys()
+    for cluster_id, values in levels(expected.values()).items():
+        # A sum of doubles depends on the order of its terms.
+        spent = {
+            name: each.pop("availability_spent_minutes")
+            for name, each in (("is", actual[cluster_id]), ("ought", values))
+        }
+        assert actual[cluster_id] == values, cluster_id
+        assert spent["is"] == pytest.approx(spent["ought"], rel=1e-12)
+    fleet = compute_fleet_weeks(expected.values(), known.settings, known.clock)
+    for row in answer["fleet"]:
+        (wanted,) = (
+            each
+            for each in fleet
+            if (each["metric"], each["segment"], each["segment_value"]) == (row["metric"], "fleet", "")
+        )
+        for name in ("median", "p90", "p99", "clusters", "clusters_excluded"):
+            assert row[name] == wanted[name], (row["metric"], name)
+
+
+def test_without_a_cause_the_week_is_that_of_its_other_minutes(known: KnownLake) -> None:
+    before = {name: delta.version() for name, delta in _open_all(known).items()}
+    causes = {row["cause"] for rows in known.minutes.values() for row in rows} - {None}
+    assert causes >= {"roll", "maintenance", "reassignment", "throttle", "change", "DEGRADED", "unknown"}
+    left_out = {}
+    for cause in sorted(causes):
+        answer = run(known, "--without", cause)
+        assert answer["without"] == cause
+        assert_equal(known, answer, lambda row, cause=cause: row["cause"] == cause)
+        left_out[cause] = sum(answer["left_out"].values())
+    # What is excluded by a correction does not count, and so is not left out either.
+    assert sum(left_out.values()) > 50
+    assert {name: delta.version() for name, delta in _open_all(known).items()} == before
+
+
+def _open_all(known: KnownLake) -> dict[str, Any]:
+    opened = {table.path: open_table(str(known.folder / "lake"), table) for table in ALL_TABLES}
+    return {path: delta for path, delta in opened.items() if delta is not None}
+
+
+def test_with_nothing_left_out_the_week_is_the_stored_one(known: KnownLake) -> None:
+    plain = run(known)
+    assert "left_out" not in plain
+    answer = run(known, "--without", "CLUSTER_DOWN")
+    untouched = set(levels(answer["clusters"])) - set(answer["left_out"])
+    assert untouched
+    assert {name: levels(answer["clusters"])[name] for name in untouched} == {
+        name: levels(plain["clusters"])[name] for name in untouched
+    }
+
+
+def test_without_a_change_the_minutes_that_it_explains_are_left_out(known: KnownLake) -> None:
+    causes = {"reassignment": "reassignment", "throttle": "throttle"}
+    compared = 0
+    for change_id in sorted({row["change_id"] for row in known.lake.operations.changes}):
+        records = [row for row in known.lake.operations.changes if row["change_id"] == change_id]
+        kind = records[0]["kind"]
+        if kind in ("setting_changed", "broker_restarted") or compared > 4:
+            continue
+        cause = causes.get(kind, "change")
+        periods = {
+            cluster.cluster_id: list_changes(Operations(changes=tuple(records)), cluster)
+            for cluster in known.settings.clusters
+        }
+
+        def is_left_out(
+            row: Row, cause: str = cause, periods: Mapping[str, list[ActivePeriod]] = periods
+        ) -> bool:
+            return row["cause"] == cause and any(
+                period.starts < row["minute"] + MINUTE
+                and (period.ends is None or period.ends > row["minute"])
+                for period in periods[row["cluster_id"]]
+            )
+
+        answer = run(known, "--without", change_id)
+        assert_equal(known, answer, is_left_out)
+        compared += bool(answer["left_out"])
+    assert compared > 4
+
+
+def test_without_a_roll_its_own_minutes_and_the_findings_that_it_produces_are_left_out(
+    known: KnownLake,
+) -> None:
+    compared = 0
+    for row in known.lake.operations.changes:
+        if row["kind"] != "broker_restarted" or json.loads(row["evidence"])["orderly"] is not True:
+            continue
+        result = CliRunner().invoke(
+            slo, [str(known.week), "--config", str(known.config), "--json", "--without", row["change_id"]]
+        )
+        if result.exit_code == 2:
+            continue
+        left_out = json.loads(result.stdout)["left_out"]
+        assert set(left_out) <= {row["cluster_id"]}
+        lo, hi = row["starts"] - timedelta(minutes=2), row["ends"] + timedelta(minutes=30)
+        rolled = [
+            minute
+            for minute in known.minutes.get(row["cluster_id"], ())
+            if minute["cause"] == "roll" and lo <= minute["minute"] < hi
+        ]
+        assert sum(left_out.values()) <= len(rolled)
+        compared += bool(left_out)
+    assert compared > 1
+
+
+def test_without_a_finding_or_an_action_its_minutes_are_left_out(known: KnownLake) -> None:
+    operations = known.lake.operations
+    openings = [row for row in operations.health_events if row["to_state"] == "BROKER_DOWN"]
+    left_out = [run(known, "--without", row["event_id"])["left_out"] for row in openings]
+    assert any(left_out)
+    for row, counts in zip(openings, left_out, strict=True):
+        assert set(counts) <= {row["cluster_id"]}
+        assert counts == run(known, "--without", row["fingerprint"])["left_out"]
+    actions = [row for row in operations.actions if row["kind"] in ("roll", "reassignment", "throttle")]
+    assert any(run(known, "--without", row["action_id"])["left_out"] for row in actions)
+
+
+@pytest.mark.parametrize("name", ["nothing-of-the-kind", "change-without", ""])
+def test_what_explains_no_minute_is_said(known: KnownLake, name: str) -> None:
+    result = CliRunner().invoke(slo, ["--config", str(known.config), "--without", name])
+    assert result.exit_code == 2
+    assert f"--without {name}: explains no minute; give a cause (maintenance, roll, " in result.stderr
+
+
+def test_the_text_says_what_is_left_out(known: KnownLake) -> None:
+    result = CliRunner().invoke(slo, [str(known.week), "--config", str(known.config), "--without", "roll"])
+    assert "as it would have been without these minutes: fleet-" in result.output
