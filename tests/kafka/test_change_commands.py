@@ -10,11 +10,12 @@ import yaml
 from click.testing import CliRunner, Result
 
 from fleetgauge_core.fleet import load_fleet
-from fleetgauge_core.tables import CHANGES
+from fleetgauge_core.tables import CHANGE_COSTS, CHANGES
 from fleetgauge_local.fleet import LocalFleet
 from fleetgauge_operations.changes.change_topic import read_change_records
 from fleetgauge_operations.changes.cli import change, changes
 from tests.browser.lake import put
+from tests.unit.operations.changes.test_change_costs import cost
 
 
 @pytest.fixture(scope="module")
@@ -83,6 +84,12 @@ def test_changes_of_the_lake_are_listed_with_those_that_are_in_the_topic_alone(
     titles = ["in the lake", "in the topic", "stored and in the topic"]
     assert sorted(each["title"] for each in list_changes(own, "orders")) == titles
     assert [each["title"] for each in list_changes(own, "payments")] == ["in the topic"]
+    put(tmp_path / "lake", CHANGE_COSTS, [cost(change_id=stored.change_id)])
+    with_costs = list_changes(own, "orders", "--cost")
+    assert [each["title"] for each in with_costs if each["costs"]] == [stored.title]
+    lines = CliRunner().invoke(changes, ["orders", "--cost", "--config", str(own)]).stderr
+    assert "  orders: bad minutes +12.0, +9.5 to +13.2 (cost: 14.0, 2.0 expected; " in lines
+    assert lines.count("  no cost was computed") == 2
     (tmp_path / "lake" / CHANGES.path / "_delta_log" / f"{0:020}.json").write_text("damaged")
     result = CliRunner().invoke(changes, ["--config", str(own)])
     assert result.exit_code == 0

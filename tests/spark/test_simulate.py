@@ -16,6 +16,7 @@ from fleetgauge_core.contract import Leg
 from fleetgauge_core.fleet import Fleet, load_fleet
 from fleetgauge_core.tables import (
     BROKER_MINUTES,
+    CHANGE_COSTS,
     CHANGES,
     CLUSTER_MINUTES,
     CLUSTER_WEEKS,
@@ -244,6 +245,25 @@ def test_the_causes_are_those_of_the_ledger(simulated_lake: SimulatedLake) -> No
         minutes = simulated_lake.of_cluster(CLUSTER_MINUTES, entry["cluster_id"])
         causes = {row["cause"] for row in minutes if start <= row["minute"] < end}
         assert causes == {entry["cause"]}, entry
+
+
+def test_each_change_has_a_cost_that_agrees_with_the_ledger(simulated_lake: SimulatedLake) -> None:
+    ledger = json.loads((simulated_lake.folder / "ledger.json").read_text())
+    minutes = {entry["id"]: entry["bad_minutes"] for entry in ledger["incidents"]}
+    lasting = [
+        change
+        for change in ledger["changes"]
+        if change["kind"] in ("reassignment", "throttle") and change["end"]
+    ]
+    costs = {row["change_id"]: row for row in simulated_lake.rows(CHANGE_COSTS)}
+    # Of the first two weeks there are too few to compare with.
+    known = [change for change in lasting if costs[change["id"]]["bad_minutes"] is not None]
+    assert len(known) > 1
+    for change in known:
+        row, planted = costs[change["id"]], minutes.get(change["incident"], 0)
+        assert row["cluster_id"] == change["cluster_id"]
+        assert abs(row["bad_minutes"] - planted) <= 2, change
+        assert (row["bad_minutes_verdict"] == "cost") == (planted > 0), row
 
 
 def test_the_changes_are_in_the_lake_and_in_a_file_for_a_backfill(simulated_lake: SimulatedLake) -> None:

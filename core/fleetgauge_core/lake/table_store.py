@@ -85,15 +85,19 @@ class TableStore:
 
         Times are aware and in UTC, maps are dicts. A column that an older table lacks is NULL.
         """
+        rows: list[TableRow] = self.frame(where, columns).to_pylist(maps_as_pydicts="strict")
+        return rows
+
+    def frame(self, where: Any = None, columns: Sequence[str] = ()) -> pa.Table:
+        """Return the rows that match a pyarrow expression as an Arrow table, for many rows; see ``rows``."""
+        names = columns or self._table.column_names
         delta = self._open()
         if delta is None:
-            return []
+            return pa.schema([self._schema.field(name) for name in names]).empty_table()
         try:
-            frame = self._select(delta, where, columns or self._table.column_names)
-            rows: list[TableRow] = frame.to_pylist(maps_as_pydicts="strict")
+            return self._select(delta, where, names)
         except (*DELTA_ERRORS, ValueError) as error:
             raise self._error("read", error) from error
-        return rows
 
     def contains(self, where: Any) -> bool:
         """Return whether a row matches a pyarrow expression; files that cannot hold one are not read."""

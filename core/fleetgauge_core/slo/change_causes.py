@@ -64,7 +64,7 @@ def build_cause_intervals(
     ``segments`` are those of each cluster, the whole fleet included.
     """
     findings = list_findings(transitions)
-    latest = _select_latest(changes)
+    latest = select_latest(changes)
     restarts = [change for change in latest if is_orderly_restart(change)]
     rolls = [restart for restart in restarts if not any(_precedes(finding, restart) for finding in findings)]
     return [
@@ -84,7 +84,26 @@ def is_orderly_restart(change: RecordedChange) -> bool:
     return change.kind == ChangeKind.BROKER_RESTARTED and json.loads(change.evidence).get("orderly") is True
 
 
-def _select_latest(changes: Iterable[RecordedChange]) -> list[RecordedChange]:
+def list_change_windows(
+    change: RecordedChange, segments: Mapping[str, Segments]
+) -> list[tuple[str, datetime, datetime]]:
+    """Return when a change may have an effect on each of its clusters, as (cluster, first, end).
+
+    There is none of a change that lasts, and of a kind that has no effect.
+    """
+    if change.ends is None:
+        return []
+    if change.kind == ChangeKind.BROKER_RESTARTED and change.cluster_id is not None:
+        return [(change.cluster_id, *_bounds_of_restart(change))]
+    intervals = _explain_change(change, segments)
+    return [(interval.cluster_id, interval.starts, _end_of(interval)) for interval in intervals]
+
+
+def _end_of(interval: CauseInterval) -> datetime:
+    return interval.ends or interval.starts
+
+
+def select_latest(changes: Iterable[RecordedChange]) -> list[RecordedChange]:
     """Return the latest record of each change."""
     return list(
         {change.change_id: change for change in sorted(changes, key=lambda change: change.at)}.values()

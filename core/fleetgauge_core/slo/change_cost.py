@@ -9,11 +9,12 @@ length there is compared with the same hours of the other weeks. The shortest in
 differences is that of the cost. It needs no assumption about how losses are distributed or follow each other.
 """
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 from math import ceil
-from statistics import median
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 MINUTES_PER_WEEK = 7 * 24 * 60
 CONTROL_WEEKS = 4
@@ -64,81 +65,94 @@ class ChangeCost:
         return "nothing" if self.high <= negligible else "unclear"
 
 
-def estimate_cost(losses: Mapping[int, float], window: range) -> ChangeCost | None:
-    """Return the cost of a window, given the loss of each measured minute, from 0 to 1.
+@dataclass(frozen=True, slots=True, eq=False)
+class LossSeries:
+    """The losses of consecutive minutes from ``first`` on, summed up from there; see ``build``."""
 
-    Minutes are numbered, for instance since 1970; ``losses`` need to reach back four weeks before the window.
+    first: int
+    losses: NDArray[np.float64]
+    measured: NDArray[np.float64]
+
+    @classmethod
+    def build(cls, minutes: ArrayLike, losses: ArrayLike) -> Self:
+        """Return the series of measured minutes and the loss of each, from 0 to 1.
+
+        Minutes are numbered, for instance since 1970, and are in any order.
+        """
+        numbers, values = np.asarray(minutes, np.int64), np.asarray(losses, np.float64)
+        if not len(numbers):
+            return cls(0, np.zeros(1), np.zeros(1))
+        first = int(numbers.min())
+        dense, known = (np.zeros(int(numbers.max()) - first + 1) for _ in range(2))
+        dense[numbers - first], known[numbers - first] = values, 1
+        return cls(first, *(np.concatenate([[0.0], np.cumsum(each)]) for each in (dense, known)))
+
+    def sum(self, starts: ArrayLike, length: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the losses and the measured minutes of windows of one length."""
+        begins = np.asarray(starts, np.int64) - self.first
+        last = len(self.losses) - 1
+        low, high = np.clip(begins, 0, last), np.clip(begins + length, 0, last)
+        return self.losses[high] - self.losses[low], self.measured[high] - self.measured[low]
+
+    def scaled_sum(self, starts: ArrayLike, length: int, minutes: float) -> NDArray[np.float64]:
+        """Return the losses of windows as if so many minutes were measured; NaN where too few were."""
+        losses, measured = self.sum(starts, length)
+        is_enough = (measured > 0) & (measured >= MIN_COVERAGE * minutes)
+        return np.where(is_enough, losses * minutes / np.maximum(measured, 1), np.nan)
+
+
+def estimate_cost(series: LossSeries, window: range) -> ChangeCost | None:
+    """Return the cost of a window; the ``series`` needs to reach back four weeks before it.
+
     Returns: None if nothing of the window was measured, or fewer than two of its controls were, or it is
     longer than a week, so that its controls would overlap it.
     """
-    if len(window) > MINUTES_PER_WEEK:
+    if not 0 < len(window) <= MINUTES_PER_WEEK:
         return None
-    series = _Series(losses, window.start - CONTROL_WEEKS * MINUTES_PER_WEEK, window.stop)
     length = len(window)
-    observed, measured = series.sum(window.start, length)
+    observed, measured = (float(value) for value in series.sum(window.start, length))
     if not measured:
         return None
-    controls = [
-        control
-        for week in range(1, CONTROL_WEEKS + 1)
-        if (control := series.scaled_sum(window.start - week * MINUTES_PER_WEEK, length, measured))
-        is not None
-    ]
+    weeks = MINUTES_PER_WEEK * np.arange(1, CONTROL_WEEKS + 1)
+    controls = series.scaled_sum(window.start - weeks, length, measured)
+    controls = controls[~np.isnan(controls)]
     if len(controls) < MIN_CONTROLS:
         return None
-    expected = median(controls)
+    expected = float(np.median(controls))
     differences = _collect_differences(series, window, measured)
     cost, low, high = observed - expected, None, None
     if len(differences) >= _MIN_DIFFERENCES:
         least, most = _find_shortest_interval(differences)
         low, high = cost - most, cost - least
-    return ChangeCost(measured, observed, expected, tuple(controls), low, high)
+    return ChangeCost(int(measured), observed, expected, tuple(controls.tolist()), low, high)
 
 
-class _Series:
-    """Sums of losses and of measured minutes over any window, from ``first`` to ``end``."""
-
-    def __init__(self, losses: Mapping[int, float], first: int, end: int) -> None:
-        self._first = first
-        minutes = range(first, end)
-        self._losses = (0.0, *accumulate(losses.get(minute, 0.0) for minute in minutes))
-        self._measured = (0, *accumulate(int(minute in losses) for minute in minutes))
-
-    def sum(self, start: int, length: int) -> tuple[float, int]:
-        """Return the losses and the measured minutes of a window."""
-        begin = start - self._first
-        end = begin + length
-        return self._losses[end] - self._losses[begin], self._measured[end] - self._measured[begin]
-
-    def scaled_sum(self, start: int, length: int, minutes: int) -> float | None:
-        """Return the losses of a window as if so many minutes were measured; None if too few were."""
-        loss, measured = self.sum(start, length)
-        return loss * minutes / measured if measured and measured >= MIN_COVERAGE * minutes else None
-
-
-def _collect_differences(series: _Series, window: range, measured: int) -> list[float]:
+def _collect_differences(series: LossSeries, window: range, measured: float) -> NDArray[np.float64]:
     """Return how far each window of the control weeks is from the median of the same hours of the others."""
     length = len(window)
     first = window.start - CONTROL_WEEKS * MINUTES_PER_WEEK
-    differences: list[float] = []
-    for offset in range(0, MINUTES_PER_WEEK - length + 1, max(1, length // _STEPS_PER_WINDOW)):
-        starts = (first + offset + week * MINUTES_PER_WEEK for week in range(CONTROL_WEEKS))
-        values = [
-            value for start in starts if (value := series.scaled_sum(start, length, measured)) is not None
-        ]
-        if len(values) > MIN_CONTROLS:
-            differences += (
-                value - median(values[:position] + values[position + 1 :])
-                for position, value in enumerate(values)
-            )
-    return differences
+    offsets = np.arange(0, MINUTES_PER_WEEK - length + 1, max(1, length // _STEPS_PER_WINDOW))
+    starts = first + offsets[:, None] + MINUTES_PER_WEEK * np.arange(CONTROL_WEEKS)
+    values = series.scaled_sum(starts, length, measured)
+    values = values[(~np.isnan(values)).sum(axis=1) > MIN_CONTROLS]
+    if not len(values):
+        return np.zeros(0)
+    differences = [
+        values[:, position] - np.nanmedian(np.delete(values, position, axis=1), axis=1)
+        for position in range(CONTROL_WEEKS)
+    ]
+    every: NDArray[np.float64] = np.concatenate(differences)
+    return np.compress(~np.isnan(every), every)
 
 
-def _find_shortest_interval(values: Sequence[float]) -> tuple[float, float]:
-    """Return the shortest interval that holds the share CONFIDENCE of the values."""
-    ordered = sorted(values)
+def _find_shortest_interval(values: NDArray[np.float64]) -> tuple[float, float]:
+    """Return the shortest interval that holds the share CONFIDENCE of the values.
+
+    Of several the one that is nearest to zero.
+    """
+    ordered = np.sort(values)
     inside = ceil(CONFIDENCE * len(ordered))
-    return min(
-        ((ordered[start], ordered[start + inside - 1]) for start in range(len(ordered) - inside + 1)),
-        key=lambda bounds: (bounds[1] - bounds[0], abs(bounds[0] + bounds[1])),
-    )
+    low, high = ordered[: len(ordered) - inside + 1], ordered[inside - 1 :]
+    shortest = np.flatnonzero(high - low == (high - low).min())
+    best = shortest[np.abs(low[shortest] + high[shortest]).argmin()]
+    return float(low[best]), float(high[best])

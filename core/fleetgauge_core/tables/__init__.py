@@ -17,7 +17,14 @@ from fleetgauge_core.tables.action_kinds import (
 )
 from fleetgauge_core.tables.bronze import PROBE_MINUTES
 from fleetgauge_core.tables.change_kinds import REPORTED_KINDS, ChangeKind, ChangePhase
-from fleetgauge_core.tables.gold import BURN_CAUSES, CLUSTER_WEEKS, EVIDENCE, FLEET_WEEKS, RECOVERY_WEEKS
+from fleetgauge_core.tables.gold import (
+    BURN_CAUSES,
+    CHANGE_COSTS,
+    CLUSTER_WEEKS,
+    EVIDENCE,
+    FLEET_WEEKS,
+    RECOVERY_WEEKS,
+)
 from fleetgauge_core.tables.model import Column, ColumnType, Table, TableOwner
 from fleetgauge_core.tables.ops import (
     ACCEPTABLE_REASONS,
@@ -49,6 +56,7 @@ __all__ = [
     "CASE_KINDS",
     "CAUSE_KINDS",
     "CHANGES",
+    "CHANGE_COSTS",
     "CHECKPOINTS",
     "CLUSTER_MINUTES",
     "CLUSTER_WEEKS",

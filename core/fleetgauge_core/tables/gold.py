@@ -103,6 +103,38 @@ EVIDENCE = Table(
     small=False,
 )
 
+#: What a change cost a cluster while it lasted: minutes over the latency objective, and minutes of
+#: availability, each with what the same hours of the four weeks before had (expected), and the 95% interval
+#: of the difference. Verdicts are cost, nothing, gained, unclear or unknown; shares are of a week's budgets.
+CHANGE_COSTS = Table(
+    path="gold/change_costs",
+    key=("cluster_id", "change_id"),
+    columns=make_columns(
+        cluster_id=ColumnType.STRING,
+        change_id=ColumnType.STRING,
+        kind=ColumnType.STRING,
+        broker_id=ColumnType.INT,
+        starts=ColumnType.TIMESTAMP,
+        ends=ColumnType.TIMESTAMP,
+        minutes_measured=ColumnType.LONG,
+        control_weeks=ColumnType.INT,
+        bad_minutes=ColumnType.DOUBLE,
+        bad_minutes_expected=ColumnType.DOUBLE,
+        bad_minutes_low=ColumnType.DOUBLE,
+        bad_minutes_high=ColumnType.DOUBLE,
+        bad_minutes_verdict=ColumnType.STRING,
+        latency_budget_share=ColumnType.DOUBLE,
+        availability_spent_minutes=ColumnType.DOUBLE,
+        availability_spent_minutes_expected=ColumnType.DOUBLE,
+        availability_spent_minutes_low=ColumnType.DOUBLE,
+        availability_spent_minutes_high=ColumnType.DOUBLE,
+        availability_spent_minutes_verdict=ColumnType.STRING,
+        availability_budget_share=ColumnType.DOUBLE,
+        computed_at=ColumnType.TIMESTAMP,
+    ),
+    volatile=("computed_at",),
+)
+
 #: Weekly recovery metrics of each mirror and consumer group, and of the fleet. Fleet rows have an empty
 #: ``subject`` and fill ``median``, ``p90`` and ``p99``; the other rows fill ``value``.
 RECOVERY_WEEKS = Table(

@@ -1,7 +1,14 @@
 """All tables of a lake."""
 
 from fleetgauge_core.tables.bronze import PROBE_MINUTES
-from fleetgauge_core.tables.gold import BURN_CAUSES, CLUSTER_WEEKS, EVIDENCE, FLEET_WEEKS, RECOVERY_WEEKS
+from fleetgauge_core.tables.gold import (
+    BURN_CAUSES,
+    CHANGE_COSTS,
+    CLUSTER_WEEKS,
+    EVIDENCE,
+    FLEET_WEEKS,
+    RECOVERY_WEEKS,
+)
 from fleetgauge_core.tables.model import Table, TableOwner
 from fleetgauge_core.tables.ops import ACTIONS, CHANGES, CORRECTIONS, HEALTH_EVENTS, QUALITY, QUARANTINE
 from fleetgauge_core.tables.recovery import (
@@ -22,6 +29,7 @@ ALL_TABLES: tuple[Table, ...] = (
     CLUSTER_WEEKS,
     FLEET_WEEKS,
     BURN_CAUSES,
+    CHANGE_COSTS,
     EVIDENCE,
     HEALTH_EVENTS,
     CORRECTIONS,

@@ -41,6 +41,7 @@ def observe(**options: Any) -> None:
     epilog="""\b
 Example:
   fleetgauge changes orders
+  fleetgauge changes orders --kind reassignment --cost
   fleetgauge changes --since 2026-03-02T00:00:00Z --json""",
 )
 @click.argument("cluster_id", metavar="[CLUSTER]", required=False)
@@ -57,6 +58,7 @@ Example:
     multiple=True,
     help="Only this kind of change, for instance broker_restarted; may be given several times.",
 )
+@click.option("--cost", is_flag=True, help="Also show what each change cost, as far as the lake has it.")
 @config_option
 @json_option()
 def changes(**options: Any) -> None:

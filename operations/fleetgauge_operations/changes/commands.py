@@ -3,9 +3,10 @@
 import logging
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 from fleetgauge_core.contract import ClusterChange
 from fleetgauge_core.contract.change_document import change_document
@@ -31,6 +32,7 @@ from fleetgauge_core.runtime.part_status import PartFault
 from fleetgauge_core.runtime.shard import Shard
 from fleetgauge_core.runtime.steady_clock import SteadyClock
 from fleetgauge_core.runtime.supervision import supervise_process
+from fleetgauge_operations.changes.change_costs import cost_document, format_costs, read_costs
 from fleetgauge_operations.changes.change_output import format_change
 from fleetgauge_operations.changes.change_topic import publish_changes, read_change_records, select_changes
 from fleetgauge_operations.changes.observe_controller import ObserveController
@@ -108,7 +110,12 @@ def observe_fleet(
 
 
 def list_changes(
-    cluster_id: str | None, since: datetime | None, kinds: Sequence[str], config: Path, as_json: bool
+    cluster_id: str | None,
+    since: datetime | None,
+    kinds: Sequence[str],
+    cost: bool,
+    config: Path,
+    as_json: bool,
 ) -> None:
     """Print changes in order of time, from the lake and from the topic what is not there yet.
 
@@ -125,14 +132,28 @@ def list_changes(
     selected = [
         record for record in select_changes(records, cluster, start) if not kinds or record.kind in kinds
     ]
+    costs = read_costs(fleet.lake, [record.change_id for record in selected]) if cost else None
     if as_json:
-        print_json([change_document(record) for record in selected])
+        print_json([_describe(record, costs) for record in selected])
         return
     for record in selected:
         console.print(format_change(record), markup=False, soft_wrap=True)
+        if costs is not None:
+            lines = format_costs(costs.get(record.change_id, ())) or ["no cost was computed"]
+            console.print("\n".join(f"  {line}" for line in lines), markup=False, soft_wrap=True)
     if not selected:
         hint = "" if records else "; no change was ever recorded: start fleetgauge observe"
         console.print(f"no change since {start:%FT%TZ}{hint}", markup=False)
+
+
+def _describe(
+    record: ClusterChange, costs: Mapping[str, Sequence[Mapping[str, Any]]] | None
+) -> dict[str, Any]:
+    if costs is None:
+        return change_document(record)
+    return change_document(record) | {
+        "costs": [cost_document(row) for row in costs.get(record.change_id, ())]
+    }
 
 
 def _read_lake(fleet: Fleet, cluster_id: str | None) -> Sequence[ClusterChange]:

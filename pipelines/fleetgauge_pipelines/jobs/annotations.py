@@ -8,7 +8,12 @@ import pyarrow.compute as pc
 
 from fleetgauge_core.fleet import Fleet
 from fleetgauge_core.slo.causes import MAINTENANCE, CauseInterval, HealthTransition, is_cause_action
-from fleetgauge_core.slo.change_causes import CAUSE_CHANGE_KINDS, RecordedChange, build_cause_intervals
+from fleetgauge_core.slo.change_causes import (
+    CAUSE_CHANGE_KINDS,
+    RecordedChange,
+    build_cause_intervals,
+    select_latest,
+)
 from fleetgauge_core.slo.corrections import Correction, ExcludedRange, expand_corrections
 from fleetgauge_core.tables import ACTIONS, CHANGES, CORRECTIONS, HEALTH_EVENTS
 from fleetgauge_pipelines.io.lake import Lake
@@ -21,6 +26,8 @@ class Annotations:
     fleet: Fleet
     corrections: tuple[Correction, ...]
     causes: tuple[CauseInterval, ...]
+    changes: tuple[RecordedChange, ...] = ()
+    """The latest record of each change that can be a cause, whether or not it is orderly."""
 
     def excluded(self, lo: datetime, hi: datetime) -> list[ExcludedRange]:
         """Return what corrections exclude from the service levels within [lo, hi)."""
@@ -60,9 +67,10 @@ def read_annotations(lake: Lake, fleet: Fleet) -> Annotations:
     changes = lake.table_store(CHANGES).rows(
         pc.field("kind").isin(sorted(CAUSE_CHANGE_KINDS)), _CHANGE_COLUMNS
     )
+    latest = select_latest(RecordedChange(**row) for row in changes)
     of_findings_and_changes = build_cause_intervals(
         (HealthTransition(**row) for row in events),
-        (RecordedChange(**row) for row in changes),
+        latest,
         {cluster.id: cluster.segments for cluster in fleet.clusters},
     )
     return Annotations(
@@ -76,6 +84,7 @@ def read_annotations(lake: Lake, fleet: Fleet) -> Annotations:
             ),
             *of_findings_and_changes,
         ),
+        changes=tuple(latest),
     )
 
 

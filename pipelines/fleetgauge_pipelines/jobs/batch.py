@@ -22,6 +22,7 @@ from fleetgauge_core.tables import QUALITY
 from fleetgauge_pipelines.io.lake import Lake
 from fleetgauge_pipelines.jobs.annotations import Annotations, find_changed_cause_intervals, read_annotations
 from fleetgauge_pipelines.jobs.bronze import BronzeWriter, IngestResult
+from fleetgauge_pipelines.jobs.change_costs import MAX_IN_BATCH, ChangeCostWriter
 from fleetgauge_pipelines.jobs.gold import GoldResult, GoldWriter
 from fleetgauge_pipelines.jobs.gold_gate import SUITE as GOLD_SUITE
 from fleetgauge_pipelines.jobs.gold_gate import GoldGate
@@ -71,6 +72,7 @@ class Pipeline:
         self._gold_gate = GoldGate(lake, gold_suite)
         self._gold = GoldWriter(spark, lake, fleet, self._gold_gate)
         self._recovery_weeks = RecoveryWeeksWriter(spark, lake, fleet)
+        self._change_costs = ChangeCostWriter(lake, fleet)
 
     def open(self) -> None:
         """Create missing tables; read what they hold, which days expired, and which weeks are held back."""
@@ -81,6 +83,7 @@ class Pipeline:
         self._gold.open()
         self._gold_gate.open()
         self._recovery_weeks.open()
+        self._change_costs.open()
 
     def process(
         self,
@@ -113,6 +116,11 @@ class Pipeline:
         """Compute the causes and weeks that changed annotations touch, without new records."""
         return self._derive_tables(IngestResult(0, 0, 0, 0, {}), batch, clock)
 
+    def compute_change_costs(self, clock: datetime) -> int:
+        """Compute the costs of all changes that have ended; return how many rows changed."""
+        annotations = read_annotations(self._lake, self._fleet)
+        return self._change_costs.update(annotations.changes, clock, None)
+
     def complete_batch(self, batch: str, clock: datetime) -> None:
         """Compute the tables for records that an interrupted batch stored, and that no batch reads again.
 
@@ -133,6 +141,7 @@ class Pipeline:
         silver_changed += self._silver.recompute_causes(reannotated, annotations)
         gold = self._gold.compute_weeks([*touched, *reannotated], annotations, clock)
         gold_changed = gold.rows_changed + self._recovery_weeks.compute_weeks(clock)
+        gold_changed += self._change_costs.update(annotations.changes, clock, MAX_IN_BATCH)
         self._annotations = annotations
         verdicts = self._judge(ingested, silver_facts)
         self._record(batch, clock, verdicts, gold)

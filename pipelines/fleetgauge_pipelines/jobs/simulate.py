@@ -60,6 +60,7 @@ def simulate_lake(
     _write_broker_minutes(lake, simulated, advance)
     _write_events(lake, simulated)
     _compute_weeks(pipeline, fleet, simulated, advance)
+    pipeline.compute_change_costs(simulated.end)
     tables = (CLUSTER_MINUTES, BROKER_MINUTES, CLUSTER_WEEKS, FLEET_WEEKS)
     return SimulatedRowCounts(*(lake.read(table).count() for table in tables))
 

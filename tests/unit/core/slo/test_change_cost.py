@@ -5,9 +5,16 @@ from random import Random
 
 import pytest
 
-from fleetgauge_core.slo.change_cost import MINUTES_PER_WEEK, ChangeCost, estimate_cost
+from fleetgauge_core.slo import change_cost
+from fleetgauge_core.slo.change_cost import MINUTES_PER_WEEK, ChangeCost, LossSeries
 
 WEEKS = 5
+
+
+def estimate_cost(losses: dict[int, float], window: range) -> ChangeCost | None:
+    return change_cost.estimate_cost(LossSeries.build([*losses], [*losses.values()]), window)
+
+
 PLANTED = (0.0, 0.05, 0.2)
 
 

@@ -35,7 +35,7 @@ def test_columns_have_the_types_that_their_names_imply(table: Table) -> None:
     for name, type_ in types.items():
         if name.endswith("_us") and type_ is not ColumnType.INT_ARRAY:
             assert type_ in (ColumnType.LONG, ColumnType.INT)
-        if name.startswith("availability") and not name.endswith("_home"):
+        if name.startswith("availability") and not name.endswith(("_home", "_verdict")):
             assert type_ is ColumnType.DOUBLE
     assert types.get("minute", ColumnType.TIMESTAMP) is ColumnType.TIMESTAMP
     assert types.get("week", ColumnType.DATE) is ColumnType.DATE
@@ -98,6 +98,15 @@ def test_a_table_of_records_has_every_field_of_its_record(table: Table, record: 
             "gold/fleet_weeks",
             "week metric segment segment_value revision",
             "median p90 p99 clusters clusters_excluded closed",
+        ),
+        (
+            "gold/change_costs",
+            "cluster_id change_id",
+            "kind broker_id starts ends minutes_measured control_weeks bad_minutes bad_minutes_expected"
+            " bad_minutes_low bad_minutes_high bad_minutes_verdict latency_budget_share"
+            " availability_spent_minutes availability_spent_minutes_expected availability_spent_minutes_low"
+            " availability_spent_minutes_high availability_spent_minutes_verdict availability_budget_share"
+            " computed_at",
         ),
         (
             "ops/changes",
