@@ -25,7 +25,7 @@ from kafka.protocol.admin import (
 
 from fleetgauge_core.contract import ClusterChange
 from fleetgauge_core.contract.change_document import change_document
-from fleetgauge_core.fleet import Fleet, load_fleet
+from fleetgauge_core.fleet import ClusterAccess, Fleet, load_fleet
 from fleetgauge_core.kafka import ClusterAdmin
 from fleetgauge_core.kafka.directed_client import DirectedClient
 from fleetgauge_core.metadata import TopicPartition
@@ -66,12 +66,7 @@ class ObservedCluster:
 
     def request(self, request: Any, broker_id: int = 1) -> Any:
         """Send any request to a broker."""
-        client = DirectedClient(self.fleet.cluster(self.cluster_id).access, "tests", _TIMEOUT_S)
-        client.connect()
-        try:
-            return client.request(broker_id, request)
-        finally:
-            client.close()
+        return send_request(self.fleet.cluster(self.cluster_id).access, request, broker_id)
 
     def set_default(self, name: str, value: str | None) -> None:
         """Set or remove (None) a default of all brokers."""
@@ -136,28 +131,7 @@ class ObservedCluster:
 
     def reassign(self, replicas: Mapping[TopicPartition, Sequence[int] | None]) -> None:
         """Reassign partitions of one topic to these replicas; None cancels the reassignment."""
-        (topic,) = {partition.topic for partition in replicas}
-        kind = AlterPartitionReassignmentsRequest.ReassignableTopic
-        response = self.request(
-            AlterPartitionReassignmentsRequest(
-                timeout_ms=5000,
-                allow_replication_factor_change=True,
-                topics=[
-                    kind(
-                        name=topic,
-                        partitions=[
-                            kind.ReassignablePartition(
-                                partition_index=partition.partition,
-                                replicas=None if listed is None else list(listed),
-                            )
-                            for partition, listed in replicas.items()
-                        ],
-                    )
-                ],
-            )
-        )
-        errors = [partition.error_code for topic in response.responses for partition in topic.partitions]
-        assert (response.error_code, [code for code in errors if code]) == (0, []), response
+        reassign(self.fleet.cluster(self.cluster_id).access, replicas)
 
     def unregister(self, broker_id: int) -> None:
         """Unregister a broker that is gone (KIP-631); neither client library has the request."""
@@ -220,6 +194,43 @@ class ObservedCluster:
             text = urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=5).read().decode()
             return samples(text, _LOOK).get((self.cluster_id,), 0.0)
         return 0.0
+
+
+def send_request(access: ClusterAccess, request: Any, broker_id: int = 1) -> Any:
+    """Send any request to a broker of a cluster."""
+    client = DirectedClient(access, "tests", _TIMEOUT_S)
+    client.connect()
+    try:
+        return client.request(broker_id, request)
+    finally:
+        client.close()
+
+
+def reassign(access: ClusterAccess, replicas: Mapping[TopicPartition, Sequence[int] | None]) -> None:
+    """Reassign partitions of one topic of a cluster to these replicas; None cancels the reassignment."""
+    (topic,) = {partition.topic for partition in replicas}
+    kind = AlterPartitionReassignmentsRequest.ReassignableTopic
+    response = send_request(
+        access,
+        AlterPartitionReassignmentsRequest(
+            timeout_ms=5000,
+            allow_replication_factor_change=True,
+            topics=[
+                kind(
+                    name=topic,
+                    partitions=[
+                        kind.ReassignablePartition(
+                            partition_index=partition.partition,
+                            replicas=None if listed is None else list(listed),
+                        )
+                        for partition, listed in replicas.items()
+                    ],
+                )
+            ],
+        ),
+    )
+    errors = [partition.error_code for topic in response.responses for partition in topic.partitions]
+    assert (response.error_code, [code for code in errors if code]) == (0, []), response
 
 
 def now() -> datetime:

@@ -3,6 +3,7 @@
 import json
 import uuid
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,11 @@ from click.testing import CliRunner
 from fleetgauge_core.fleet import Telemetry, load_fleet
 from fleetgauge_core.kafka import RecordProducer, ensure_telemetry_topics
 from fleetgauge_local.fleet import LocalFleet
+from fleetgauge_operations.changes.change_topic import publish_changes
 from fleetgauge_operations.replay.cli import replay
 from fleetgauge_operations.replay.incident import Incident
 from tests.unit.core.detection.pulses import broker, pulse
-from tests.unit.operations.replay.sample_incidents import build_hang_pulses, detect_as_watch
+from tests.unit.operations.replay.sample_incidents import build_hang_pulses, build_incident, detect_as_watch
 
 FROM, TO = "2026-03-02T12:00:30Z", "2026-03-02T12:02:00Z"
 
@@ -26,7 +28,7 @@ def config(local_fleet: LocalFleet, tmp_path: Path) -> Path:
     suffix = uuid.uuid4().hex[:8]
     topics: dict[str, Any] = {
         name: {"name": f"{name}-{suffix}", "partitions": 1, "retention_hours": 1}
-        for name in ("probe_minutes", "probe_pulse", "health_events")
+        for name in ("probe_minutes", "probe_pulse", "health_events", "changes")
     }
     document = {
         "telemetry": {"bootstrap": local_fleet.bootstrap("telemetry"), "topics": topics},
@@ -83,10 +85,18 @@ def test_an_exported_incident_replays_to_the_same_findings(
     for finding in findings:
         producer.send(topics.health_events.name, "orders", finding.event.encode())
     producer.stop()
+    (deploy,) = build_incident(pulses).changes
+    of_another, of_all = (
+        replace(deploy, event_id="2", change_id="2", cluster_id="payments"),
+        replace(deploy, event_id="3", change_id="3", cluster_id=None, segment="fleet", segment_value=""),
+    )
+    publish_changes(telemetry, [deploy, of_another, of_all])
 
     path = tmp_path / "hang.incident.gz"
-    assert _export(config, path, "--note", "disk full") == {"file": str(path), "pulses": 25, "findings": 2}
+    counts = {"pulses": 25, "findings": 2, "changes": 2}
+    assert _export(config, path, "--note", "disk full") == {"file": str(path), **counts}
     kept = Incident.read(path)
+    assert set(kept.changes) == {deploy, of_all}
     assert kept.pulses == tuple(pulse for pulse in pulses if pulse.emitted_at <= kept.until)
     assert (list(kept.expected), kept.note) == (findings, "disk full")
     assert CliRunner().invoke(replay, ["run", str(path)]).exit_code == 0

@@ -1,14 +1,17 @@
 """Budget findings recomputed from the tables are those of the watch for the same records."""
 
-from dataclasses import asdict
+import json
+from contextlib import nullcontext
+from dataclasses import asdict, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
-from fleetgauge_core.contract import ProbeMinute
+from fleetgauge_core.contract import ClusterChange, ProbeMinute
 from fleetgauge_core.detection import (
     Finding,
     FindingSubject,
@@ -21,8 +24,10 @@ from fleetgauge_core.detection import (
 from fleetgauge_core.detection.finding import build_finding
 from fleetgauge_core.detection.objectives import derive_burn_settings
 from fleetgauge_core.fleet import Fleet
-from fleetgauge_core.tables import HEALTH_EVENTS
+from fleetgauge_core.tables import CHANGES, HEALTH_EVENTS
+from fleetgauge_pipelines.jobs import backtest_command
 from fleetgauge_pipelines.jobs.backtest import read_recorded_findings, recompute_findings
+from fleetgauge_pipelines.jobs.backtest_cli import backtest
 from fleetgauge_pipelines.jobs.backtest_command import (
     BacktestVerdict,
     compare_episodes,
@@ -108,6 +113,31 @@ def test_recomputed_budget_findings_are_those_of_the_watch(
     )
     assert pairs
     assert {verdict for verdict, _ in pairs} == {BacktestVerdict.SAME}
+
+    deploy = ClusterChange(
+        "event",
+        "change",
+        "orders",
+        "deploy",
+        "happened",
+        at(58),
+        at(58),
+        at(58),
+        "command",
+        title="orders 2.4",
+    )
+    write_rows(tmp_path / "lake", CHANGES, [asdict(deploy), asdict(replace(deploy, cluster_id="payments"))])
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(backtest_command, "open_lake_for_reading", lambda _: nullcontext((spark, lake)))
+        arguments = ["--from", f"{NOON:%FT%TZ}", "--to", f"{END:%FT%TZ}", "--lake", str(tmp_path / "lake")]
+        config = tmp_path / "fleet.yaml"
+        config.write_text(fleet.model_dump_json(include={"clusters": {"__all__": {"id", "bootstrap"}}}))
+        result = CliRunner().invoke(backtest, [*arguments, "--config", str(config), "--json"])
+    assert result.exit_code == 0, result.output
+    alerts = json.loads(result.stdout)
+    assert {alert["cluster"] for alert in alerts} == {"orders"}
+    # The alert is opened minutes after the deploy.
+    assert alerts[0]["changes"] == [{"change_id": "change", "kind": "deploy", "broker": None}]
 
     strict = fleet.model_copy(
         update={"burn_alerts": fleet.burn_alerts.model_copy(update={"period_days": 30})}

@@ -130,10 +130,11 @@ def _style(kind: BandKind, theme: Theme) -> tuple[str, float, str]:
         BandKind.SUSPICION: (theme.warn, 0.12, "dot"),
         BandKind.CORRECTION: (theme.faint, 0.22, "dash"),
         BandKind.ACTION: (theme.third, 0.12, "longdash"),
+        BandKind.CHANGE: (theme.second, 0.12, "dashdot"),
     }[kind]
 
 
-_SIGNS = {BandKind.FINDING: "▲", BandKind.CORRECTION: "⊘", BandKind.ACTION: "◆"}
+_SIGNS = {BandKind.FINDING: "▲", BandKind.CORRECTION: "⊘", BandKind.ACTION: "◆", BandKind.CHANGE: "◇"}
 
 
 def label_bands(figure: go.Figure, context: ChartContext, theme: Theme) -> None:

@@ -9,6 +9,7 @@ from deltalake import DeltaTable
 
 from fleetgauge_core import tables
 from fleetgauge_core.contract import HealthEvent, Leg
+from fleetgauge_core.slo.change_causes import CAUSE_CHANGE_KINDS
 from fleetgauge_dashboards.links import (
     Span,
 )
@@ -91,6 +92,7 @@ class LakeReader:
         self._burn_causes = TableReader(root, tables.BURN_CAUSES)
         self._actions = TableReader(root, tables.ACTIONS)
         self._corrections = TableReader(root, tables.CORRECTIONS)
+        self._changes = TableReader(root, tables.CHANGES)
         self.recovery = RecoveryReader(root)
 
     @property
@@ -106,6 +108,7 @@ class LakeReader:
             self._burn_causes,
             self._actions,
             self._corrections,
+            self._changes,
             *self.recovery.readers,
         )
 
@@ -213,6 +216,10 @@ class LakeReader:
     def corrections(self) -> list[Row]:
         """Return the rows of ops/corrections of all clusters, withdrawn ones included, in no order."""
         return self._corrections.read_rows("all")
+
+    def changes(self) -> list[Row]:
+        """Return the rows of ops/changes of all clusters that may explain minutes, in no order."""
+        return self._changes.read_rows("causes", column("kind").isin(sorted(CAUSE_CHANGE_KINDS)))
 
     def recent_minutes(self) -> pa.Table:
         """Return all clusters' minutes of the newest two days, with the columns of coverage and latency."""

@@ -1,13 +1,13 @@
-"""Mark what happened to a cluster in the minutes shown: findings, corrections and actions."""
+"""Mark what happened to a cluster in the minutes shown: findings, corrections, actions and changes."""
 
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, fields
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
 from fleetgauge_core.slo.corrections import Correction, find_occurrences
-from fleetgauge_core.tables import REMARK_KINDS
+from fleetgauge_core.tables import REMARK_KINDS, ChangeKind
 from fleetgauge_dashboards.links import Span
 from fleetgauge_dashboards.views.actions import parse_action
 from fleetgauge_dashboards.views.alerts import HealthAlert
@@ -15,6 +15,9 @@ from fleetgauge_dashboards.views.alerts import HealthAlert
 Row = Mapping[str, Any]
 #: Longer labels are shortened, so that neighbouring labels stay legible.
 LONGEST_LABEL = 48
+#: A moment is as wide as a minute.
+_LEAST_WIDTH = timedelta(minutes=1)
+_NEXT_RESTART_WITHIN = timedelta(minutes=10)
 
 
 class BandKind(StrEnum):
@@ -24,6 +27,7 @@ class BandKind(StrEnum):
     FINDING = "finding"
     CORRECTION = "correction"
     ACTION = "action"
+    CHANGE = "change"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +99,64 @@ def action_bands(rows: Iterable[Row], cluster_id: str, span: Span, now: datetime
                 _clip_band(action.at, end, span, _shorten(f"{subject}, {action.author}"), BandKind.ACTION)
             )
     return tuple(band for band in bands if band)
+
+
+def change_bands(
+    rows: Iterable[Row], cluster_id: str, segments: Set[tuple[str, str]], span: Span, now: datetime
+) -> tuple[Band, ...]:
+    """Return the changes of the cluster, and of its segments, that may explain minutes.
+
+    Restarts that follow each other are one band. Changes that have not ended end at ``now``.
+    """
+    latest = {row["change_id"]: row for row in sorted(rows, key=lambda row: row["at"])}
+    of_cluster = sorted(
+        (
+            row
+            for row in latest.values()
+            if row["cluster_id"] == cluster_id or (row["segment"], row["segment_value"]) in segments
+        ),
+        key=lambda row: row["starts"],
+    )
+    restarts = [row for row in of_cluster if row["kind"] == ChangeKind.BROKER_RESTARTED]
+    others = [row for row in of_cluster if row["kind"] != ChangeKind.BROKER_RESTARTED]
+    bands = [
+        *(_restart_band(group, span) for group in _group_restarts(restarts)),
+        *(
+            _clip_band(
+                row["starts"],
+                max(row["ends"] or now, row["starts"] + _LEAST_WIDTH),
+                span,
+                _change_label(row),
+                BandKind.CHANGE,
+            )
+            for row in others
+        ),
+    ]
+    return tuple(band for band in bands if band)
+
+
+def _group_restarts(restarts: Iterable[Row]) -> list[list[Row]]:
+    groups: list[list[Row]] = []
+    for row in restarts:
+        if groups and row["starts"] - groups[-1][-1]["starts"] <= _NEXT_RESTART_WITHIN:
+            groups[-1].append(row)
+        else:
+            groups.append([row])
+    return groups
+
+
+def _restart_band(restarts: Sequence[Row], span: Span) -> Band | None:
+    brokers = sorted({row["broker_id"] for row in restarts})
+    names = f"broker {brokers[0]}" if len(brokers) == 1 else f"brokers {', '.join(map(str, brokers))}"
+    starts, ends = restarts[0]["starts"], restarts[-1]["ends"] or restarts[-1]["starts"]
+    label = _shorten(f"restart of {names}")
+    return _clip_band(starts, max(ends, starts + _LEAST_WIDTH), span, label, BandKind.CHANGE)
+
+
+def _change_label(row: Row) -> str:
+    broker = "" if row["broker_id"] is None else f" broker {row['broker_id']}"
+    title = f": {row['title']}" if row["title"] else ""
+    return _shorten(f"{row['kind'].replace('_', ' ')}{broker}{title}")
 
 
 def _active_corrections(rows: Iterable[Row]) -> list[tuple[Correction, Row]]:

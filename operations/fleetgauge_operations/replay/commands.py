@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from fleetgauge_core.contract.change_document import change_document
 from fleetgauge_core.detection import (
     DEFAULT_THRESHOLDS,
     FindingEpisode,
@@ -16,6 +17,7 @@ from fleetgauge_core.fleet import Telemetry, load_fleet, require_telemetry
 from fleetgauge_core.kafka import explain_telemetry_errors
 from fleetgauge_core.runtime.cli import InputError, print_json
 from fleetgauge_core.runtime.console import console
+from fleetgauge_operations.changes.change_output import format_change
 from fleetgauge_operations.replay import SUFFIX
 from fleetgauge_operations.replay.comparison import FindingComparison, ReplayVerdict, compare_findings
 from fleetgauge_operations.replay.incident import Incident
@@ -56,8 +58,16 @@ def export_incident(
         incident.write(path)
     except OSError as error:
         raise InputError(f"{path} cannot be written: {error.strerror or error}") from error
-    summary = {"file": str(path), "pulses": len(incident.pulses), "findings": len(incident.expected)}
-    console.print(f"{path}: {summary['pulses']} pulses, {summary['findings']} findings", markup=False)
+    summary = {
+        "file": str(path),
+        "pulses": len(incident.pulses),
+        "findings": len(incident.expected),
+        "changes": len(incident.changes),
+    }
+    console.print(
+        f"{path}: {summary['pulses']} pulses, {summary['findings']} findings, {summary['changes']} changes",
+        markup=False,
+    )
     if as_json:
         print_json(summary)
 
@@ -135,6 +145,8 @@ def _describe_result(
     path: Path, incident: Incident, comparisons: Sequence[FindingComparison]
 ) -> Iterator[str]:
     yield f"{path}: {incident.note}" if incident.note else str(path)
+    for change in incident.changes:
+        yield f"  change: {format_change(change)}"
     if not comparisons:
         yield "  no findings, as expected"
     for comparison in comparisons:
@@ -184,7 +196,13 @@ def _document(path: Path, incident: Incident, comparisons: Sequence[FindingCompa
         }
         for comparison in comparisons
     ]
-    return {"file": str(path), "cluster": incident.cluster_id, "note": incident.note, "findings": findings}
+    return {
+        "file": str(path),
+        "cluster": incident.cluster_id,
+        "note": incident.note,
+        "findings": findings,
+        "changes": [change_document(change) for change in incident.changes],
+    }
 
 
 def _episode_document(episode: FindingEpisode | None) -> dict[str, str | None] | None:

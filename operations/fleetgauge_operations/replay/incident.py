@@ -1,4 +1,4 @@
-"""An incident as one file: the pulses before and during it, and the findings that are to be detected.
+"""An incident as one file: the pulses and changes before and during it, and the findings that are expected.
 
 A file is gzip over lines of JSON: a header, then the records in their wire encoding, so that a newer version
 reads the files of an older one.
@@ -14,7 +14,7 @@ from pathlib import Path
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict
 
-from fleetgauge_core.contract import HealthEvent, ProbePulse, RecordDecodeError
+from fleetgauge_core.contract import ClusterChange, HealthEvent, ProbePulse, RecordDecodeError
 from fleetgauge_core.detection import Finding, parse_finding
 from fleetgauge_core.errors import OperationalError
 
@@ -48,6 +48,8 @@ class Incident:
     """In the order in which they were emitted."""
     expected: tuple[Finding, ...]
     """The findings that are to open and clear from ``since`` on, by time; none for a false alarm."""
+    changes: tuple[ClusterChange, ...] = ()
+    """What changed meanwhile, in the order of the begins; no detection rests on it."""
 
     def write(self, path: Path) -> None:
         """Write the incident to a file; equal incidents give equal files. Raises: OSError."""
@@ -56,6 +58,7 @@ class Incident:
             header.model_dump_json(),
             *(json.dumps({"pulse": b64encode(pulse.encode()).decode()}) for pulse in self.pulses),
             *(json.dumps({"event": b64encode(finding.event.encode()).decode()}) for finding in self.expected),
+            *(json.dumps({"change": b64encode(change.encode()).decode()}) for change in self.changes),
         ]
         # By default, gzip adds the time at which the file is written.
         path.write_bytes(gzip.compress("\n".join(lines).encode(), mtime=0))
@@ -80,7 +83,17 @@ class Incident:
         header, records = IncidentHeader.model_validate_json(first), [json.loads(line) for line in lines]
         if header.fleetgauge_incident != _FORMAT:
             raise ValueError(f"format {header.fleetgauge_incident}")
-        pulses = [ProbePulse.decode(b64decode(record["pulse"])) for record in records if "pulse" in record]
-        events = [HealthEvent.decode(b64decode(record["event"])) for record in records if "event" in record]
-        expected = tuple(finding for event in events if (finding := parse_finding(event)))
-        return cls(header.cluster, header.since, header.until, header.note, tuple(pulses), expected)
+
+        def values(name: str) -> list[bytes]:
+            return [b64decode(record[name]) for record in records if name in record]
+
+        events = map(HealthEvent.decode, values("event"))
+        return cls(
+            cluster_id=header.cluster,
+            since=header.since,
+            until=header.until,
+            note=header.note,
+            pulses=tuple(map(ProbePulse.decode, values("pulse"))),
+            expected=tuple(finding for event in events if (finding := parse_finding(event))),
+            changes=tuple(map(ClusterChange.decode, values("change"))),
+        )

@@ -1,4 +1,4 @@
-"""Read an incident from the pulses and findings that the telemetry topics still retain."""
+"""Read an incident from the pulses, findings and changes that the telemetry topics still retain."""
 
 from datetime import datetime, timedelta
 
@@ -6,6 +6,7 @@ from fleetgauge_core.detection import BURN_CONDITIONS
 from fleetgauge_core.detection.record_reader import decode_finding, decode_pulse
 from fleetgauge_core.fleet import Telemetry
 from fleetgauge_core.kafka import read_topic_values
+from fleetgauge_operations.changes.change_topic import read_change_records, select_changes
 from fleetgauge_operations.replay.incident import Incident
 
 _CLIENT_ID = "fleetgauge-replay"
@@ -37,4 +38,10 @@ def read_incident(
         and finding.subject.condition not in BURN_CONDITIONS
     ]
     pulses.sort(key=lambda pulse: pulse.emitted_at)
-    return Incident(cluster_id, since, until, note, tuple(pulses), tuple(findings))
+    # Changes of segments and of the whole fleet have no cluster.
+    changes = [
+        record
+        for record in select_changes(read_change_records(telemetry), None, since - lead)
+        if record.cluster_id in (cluster_id, None) and record.starts <= until
+    ]
+    return Incident(cluster_id, since, until, note, tuple(pulses), tuple(findings), tuple(changes))

@@ -7,6 +7,7 @@ from datetime import datetime
 import pyarrow.compute as pc
 
 from fleetgauge_core.fleet import Fleet
+from fleetgauge_core.lake.table_store import TableStore
 from fleetgauge_core.slo.causes import MAINTENANCE, CauseInterval, HealthTransition, is_cause_action
 from fleetgauge_core.slo.change_causes import (
     CAUSE_CHANGE_KINDS,
@@ -64,10 +65,7 @@ def read_annotations(lake: Lake, fleet: Fleet) -> Annotations:
     corrections = lake.table_store(CORRECTIONS).rows(pc.field("withdrawn_at").is_null(), _CORRECTION_COLUMNS)
     actions = lake.table_store(ACTIONS).rows(columns=_ACTION_COLUMNS)
     events = lake.table_store(HEALTH_EVENTS).rows(columns=_EVENT_COLUMNS)
-    changes = lake.table_store(CHANGES).rows(
-        pc.field("kind").isin(sorted(CAUSE_CHANGE_KINDS)), _CHANGE_COLUMNS
-    )
-    latest = select_latest(RecordedChange(**row) for row in changes)
+    latest = read_latest_changes(lake.table_store(CHANGES))
     of_findings_and_changes = build_cause_intervals(
         (HealthTransition(**row) for row in events),
         latest,
@@ -86,6 +84,12 @@ def read_annotations(lake: Lake, fleet: Fleet) -> Annotations:
         ),
         changes=tuple(latest),
     )
+
+
+def read_latest_changes(table: TableStore) -> list[RecordedChange]:
+    """Return the latest record of each change in ops/changes that can be a cause."""
+    rows = table.rows(pc.field("kind").isin(sorted(CAUSE_CHANGE_KINDS)), _CHANGE_COLUMNS)
+    return select_latest(RecordedChange(**row) for row in rows)
 
 
 _CORRECTION_COLUMNS = tuple(field.name for field in fields(Correction))

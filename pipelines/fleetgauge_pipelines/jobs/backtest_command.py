@@ -1,7 +1,8 @@
 """What `fleetgauge backtest` does. Spark is imported after the fleet file was read."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from datetime import datetime
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,25 @@ from fleetgauge_core.detection import (
     build_episodes,
 )
 from fleetgauge_core.fleet import load_fleet
+from fleetgauge_core.lake.table_store import TableStore
 from fleetgauge_core.runtime.cli import InputError, print_json
 from fleetgauge_core.runtime.console import console
+from fleetgauge_core.slo.change_causes import RecordedChange, Segments, list_change_windows
+from fleetgauge_core.tables import CHANGES
 from fleetgauge_pipelines.jobs.lake_session import open_lake_for_reading
+
+#: An alert is opened up to an hour after what burned the budget, by its longer window.
+_BEFORE_ALERT = timedelta(hours=1)
+
+
+@dataclass(frozen=True, slots=True)
+class _ChangeWindow:
+    """When a change may have had an effect on a cluster."""
+
+    cluster_id: str
+    first: datetime
+    end: datetime
+    change: RecordedChange
 
 
 class BacktestVerdict(StrEnum):
@@ -39,6 +56,7 @@ def recompute_alerts(
     if until <= since:
         raise InputError(f"--to {until:%FT%TZ} is not after --from {since:%FT%TZ}")
     with open_lake_for_reading(location or fleet.lake) as (_, lake):
+        from fleetgauge_pipelines.jobs.annotations import read_latest_changes
         from fleetgauge_pipelines.jobs.backtest import read_recorded_findings, recompute_findings
 
         if not lake.exists:
@@ -47,6 +65,10 @@ def recompute_alerts(
             )
         recomputed = select_budget_episodes(recompute_findings(lake, fleet, since, until))
         recorded = select_budget_episodes(read_recorded_findings(lake, since, until))
+        # A lake of an earlier version has no such table yet.
+        changes = read_latest_changes(TableStore(lake.location, CHANGES, create=True))
+    segments = {cluster.id: cluster.segments for cluster in fleet.clusters}
+    windows = [window for change in changes for window in _list_windows(change, segments)]
     comparison = list(compare_episodes(recomputed, recorded))
     for verdict, episode in comparison:
         ends = f"{episode.cleared_at:%FT%TZ}" if episode.cleared_at else "the end or later"
@@ -58,7 +80,9 @@ def recompute_alerts(
         )
     console.print(f"{len(recomputed)} alerts recomputed, {len(recorded)} recorded at the time")
     if as_json:
-        print_json([_document(verdict, episode) for verdict, episode in comparison])
+        print_json(
+            [_document(verdict, episode, _select_before(episode, windows)) for verdict, episode in comparison]
+        )
 
 
 def select_budget_episodes(findings: Iterable[Finding]) -> list[FindingEpisode]:
@@ -78,11 +102,33 @@ def compare_episodes(
     yield from sorted(pairs, key=lambda pair: (pair[1].opened_at, pair[1].subject))
 
 
-def _document(verdict: BacktestVerdict, episode: FindingEpisode) -> dict[str, Any]:
+def _list_windows(change: RecordedChange, segments: Mapping[str, Segments]) -> Iterator[_ChangeWindow]:
+    for cluster_id, first, end in list_change_windows(change, segments):
+        yield _ChangeWindow(cluster_id, first, end, change)
+
+
+def _select_before(episode: FindingEpisode, windows: Iterable[_ChangeWindow]) -> list[RecordedChange]:
+    """Return the changes of an alert's cluster in the hour before it was opened."""
+    return [
+        window.change
+        for window in windows
+        if window.cluster_id == episode.subject.cluster_id
+        and window.first <= episode.opened_at
+        and window.end > episode.opened_at - _BEFORE_ALERT
+    ]
+
+
+def _document(
+    verdict: BacktestVerdict, episode: FindingEpisode, changes: Sequence[RecordedChange]
+) -> dict[str, Any]:
     return {
         "cluster": episode.subject.cluster_id,
         "kind": episode.kind,
         "verdict": verdict,
         "from": episode.opened_at.isoformat(),
         "to": episode.cleared_at.isoformat() if episode.cleared_at else None,
+        "changes": [
+            {"change_id": change.change_id, "kind": change.kind, "broker": change.broker_id}
+            for change in changes
+        ],
     }

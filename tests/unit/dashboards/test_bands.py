@@ -12,6 +12,7 @@ from fleetgauge_dashboards.views.bands import (
     LONGEST_LABEL,
     BandKind,
     action_bands,
+    change_bands,
     correction_bands,
     excluded_spans,
     finding_bands,
@@ -110,3 +111,42 @@ def test_a_long_reason_is_shortened() -> None:
     )
     assert len(band.label) == LONGEST_LABEL
     assert band.label.endswith("…")
+
+
+def change(kind: str, first: float, last: float | None, **values: Any) -> dict[str, Any]:
+    names = ("broker_id", "segment", "segment_value", "title")
+    times = {"starts": minute(first), "ends": None if last is None else minute(last)}
+    row = {"change_id": f"{kind} {first}", "cluster_id": "orders-eu", "kind": kind, "at": minute(first)}
+    return dict.fromkeys(names) | row | times | values
+
+
+def test_changes_of_the_cluster_and_of_its_segments_are_marked_by_their_latest_record() -> None:
+    rows = [
+        change("reassignment", 5, None),
+        change("reassignment", 5, 9, at=minute(9)),
+        change("throttle", 10, None, broker_id=2),
+        change("deploy", 20, 20, title="orders 2.4"),
+        change("ticket", 30, 31, cluster_id=None, segment="region", segment_value="eu"),
+        change("ticket", 40, 41, cluster_id=None, segment="region", segment_value="us"),
+        change("deploy", 50, 51, cluster_id="payments-eu"),
+    ]
+    bands = change_bands(rows, "orders-eu", {("region", "eu")}, HOUR, minute(15))
+    assert [(band.label, band.span) for band in bands] == [
+        ("reassignment", Span(minute(5), minute(9))),
+        ("throttle broker 2", Span(minute(10), minute(15))),
+        ("deploy: orders 2.4", Span(minute(20), minute(21))),
+        ("ticket", Span(minute(30), minute(31))),
+    ]
+    assert {band.kind for band in bands} == {BandKind.CHANGE}
+
+
+def test_restarts_that_follow_each_other_are_one_band() -> None:
+    rows = [
+        change("broker_restarted", at, at + 0.5, broker_id=broker)
+        for at, broker in ((5, 3), (9, 1), (2, 2), (40, 1))
+    ]
+    bands = change_bands(rows, "orders-eu", set(), HOUR, LATER)
+    assert [(band.label, band.span) for band in bands] == [
+        ("restart of brokers 1, 2, 3", Span(minute(2), minute(9.5))),
+        ("restart of broker 1", Span(minute(40), minute(41))),
+    ]

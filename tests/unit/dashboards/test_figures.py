@@ -163,11 +163,11 @@ def test_corrections_and_actions_are_labelled_beside_findings(theme: Theme) -> N
     )
     figure = plot_latency(LINE, replace(QUIET, bands=bands), theme)
     texts = [note.text for note in figure.layout.annotations][1:]
-    assert texts == ["▲ finding", "⊘ correction", "◆ action"]
+    assert texts == ["▲ finding", "⊘ correction", "◆ action", "◇ change"]
     edges = {
         shape.line.dash for shape in figure.layout.shapes if shape.type == "line" and shape.x0 == shape.x1
     }
-    assert edges == {"dot", "solid", "dash", "longdash"}
+    assert edges == {"dot", "solid", "dash", "longdash", "dashdot"}
 
 
 def test_hovering_shows_the_local_time() -> None:

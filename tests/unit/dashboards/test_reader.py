@@ -43,7 +43,7 @@ def test_the_fields_of_a_row_are_columns_of_its_table(row: type, table: Table) -
 
 def test_a_missing_lake_is_empty_and_is_not_created(tmp_path: Path) -> None:
     lake = LakeReader(str(tmp_path / "none"))
-    assert lake.versions() == (None,) * 15
+    assert lake.versions() == (None,) * 16
     assert (lake.weeks(), lake.clusters(), lake.cluster_weeks(WEEK), lake.weeks_of_cluster("a")) == (
         (),
         (),

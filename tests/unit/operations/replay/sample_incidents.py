@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from fleetgauge_core.contract import ProbePulse
+from fleetgauge_core.contract import ClusterChange, ProbePulse
 from fleetgauge_core.detection import (
     Finding,
     FleetHealth,
@@ -50,4 +50,8 @@ def detect_as_watch(
 def build_incident(pulses: Sequence[ProbePulse], since: datetime = STARTS, note: str = "") -> Incident:
     """Return the incident of these pulses; it expects what a watch reports from ``since`` on."""
     expected = tuple(finding for finding in detect_as_watch(pulses) if finding.event.at >= since)
-    return Incident("orders", since, pulses[-1].emitted_at, note, tuple(pulses), expected)
+    until = pulses[-1].emitted_at
+    deploy = ClusterChange(
+        "event", "change", "orders", "deploy", "happened", since, since, since, "command", title="orders 2.4"
+    )
+    return Incident("orders", since, until, note, tuple(pulses), expected, (deploy,))
