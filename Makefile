@@ -69,6 +69,8 @@ lock: $(ENVIRONMENT) ## Resolve all dependencies again and write the locks
 		infra/fleetgauge_local/exporter-jars.toml infra/fleetgauge_local/exporter-jars.lock.toml
 	@$(BIN)/python -m fleetgauge_pipelines.io.jars lock \
 		infra/fleetgauge_local/mirror-jars.toml infra/fleetgauge_local/mirror-jars.lock.toml
+	@$(BIN)/python -m fleetgauge_pipelines.io.jars lock \
+		tests/kafka/older-kafka-jars.toml tests/kafka/older-kafka-jars.lock.toml
 
 # An image has only the dependencies of its process, at the versions of locks/python.txt.
 lock-images: $(ENVIRONMENT) ## Write the lock of each image from locks/python.txt

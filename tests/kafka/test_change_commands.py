@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import asdict, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
+from fleetgauge_core.contract.change_document import read_change_document
 from fleetgauge_core.fleet import load_fleet
 from fleetgauge_core.tables import CHANGE_COSTS, CHANGES
 from fleetgauge_local.fleet import LocalFleet
@@ -63,6 +65,28 @@ def test_a_reported_change_is_listed_for_its_cluster_and_that_of_the_fleet_for_a
     assert list_changes(config, "--since", "2999-01-01T00:00:00Z") == []
     lines = CliRunner().invoke(changes, ["orders", "--config", str(config)]).stderr
     assert "orders, broker 2  host_maintenance  new disk (eve) https://tickets.example/7" in lines
+
+
+def test_a_report_is_withdrawn_and_what_was_observed_is_not(config: Path, tmp_path: Path) -> None:
+    document = yaml.safe_load(config.read_text())
+    document["lake"], own = str(tmp_path / "lake"), tmp_path / "fleet.yaml"
+    document["telemetry"]["topics"]["changes"]["name"] = "changes-that-are-withdrawn"
+    own.write_text(yaml.safe_dump(document))
+    reported = json.loads(add(own, "--fleet", "--title", "by mistake", "--json").stdout)
+    arguments = ["withdraw", reported["change_id"], "--config", str(own), "--author", "eve", "--json"]
+    withdrawn = CliRunner().invoke(change, arguments)
+    assert withdrawn.exit_code == 0, withdrawn.output
+    (listed,) = list_changes(own)
+    assert (listed["phase"], listed["author"], listed["title"]) == ("cancelled", "eve", "by mistake")
+    record = read_change_document(listed, datetime.now(UTC))
+    observed = replace(record, event_id="o", change_id="o", kind="throttle", phase="ended")
+    put(tmp_path / "lake", CHANGES, [asdict(observed)])
+    for change_id, message in (
+        ("o", "o: what was observed (throttle) cannot be withdrawn"),
+        ("x", "no change"),
+    ):
+        result = CliRunner().invoke(change, ["withdraw", change_id, "--config", str(own)])
+        assert (result.exit_code, message in result.stderr) == (2, True), result.output
 
 
 def test_changes_of_the_lake_are_listed_with_those_that_are_in_the_topic_alone(

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from fleetgauge_core.fleet import Telemetry, load_fleet
 from fleetgauge_core.kafka import RecordProducer, ensure_telemetry_topics
 from fleetgauge_local.fleet import LocalFleet
-from fleetgauge_operations.changes.change_topic import publish_changes
+from fleetgauge_operations.changes.change_topic import ChangePublisher
 from fleetgauge_operations.replay.cli import replay
 from fleetgauge_operations.replay.incident import Incident
 from tests.unit.core.detection.pulses import broker, pulse
@@ -90,7 +90,7 @@ def test_an_exported_incident_replays_to_the_same_findings(
         replace(deploy, event_id="2", change_id="2", cluster_id="payments"),
         replace(deploy, event_id="3", change_id="3", cluster_id=None, segment="fleet", segment_value=""),
     )
-    publish_changes(telemetry, [deploy, of_another, of_all])
+    ChangePublisher(telemetry).publish([deploy, of_another, of_all])
 
     path = tmp_path / "hang.incident.gz"
     counts = {"pulses": 25, "findings": 2, "changes": 2}

@@ -77,7 +77,11 @@ def _latest_changes(operations: Operations, cluster: ClusterSettings) -> list[Ma
             earlier = latest.get(change["change_id"])
             if earlier is None or change["at"] >= earlier["at"]:
                 latest[change["change_id"]] = change
-    return list(latest.values())
+    return [
+        change
+        for change in latest.values()
+        if not (change["kind"] in REPORTED and change["phase"] == "cancelled")
+    ]
 
 
 def _end_of_following_day(at: datetime) -> datetime:
@@ -96,16 +100,21 @@ def _list_rolls(operations: Operations, cluster: ClusterSettings) -> list[Mappin
     for change in _latest_changes(operations, cluster):
         if change["kind"] != "broker_restarted" or json.loads(change["evidence"])["orderly"] is not True:
             continue
-        begin = change["starts"] - 15 * SECOND
         had_fault = any(
             broker_id == change["broker_id"]
-            and episode.starts < begin
+            and episode.starts < (begin := _may_be_slow_from(change, episode))
             and (episode.ends is None or episode.ends > begin)
             for broker_id, episode in faults
         )
         if not had_fault:
             rolls.append(change)
     return rolls
+
+
+def _may_be_slow_from(restart: Mapping[str, Any], episode: ActivePeriod) -> datetime:
+    """Return since when a fault may follow from a restart: slowness while leaders are handed over."""
+    starts: datetime = restart["starts"]
+    return starts - 15 * SECOND if episode.kind == "DEGRADED" else starts
 
 
 def _roll_period(restart: Mapping[str, Any]) -> tuple[datetime, datetime]:

@@ -140,7 +140,7 @@ def _change(rng: Random, scope: Scope, change_id: str) -> Iterator[Row]:
             "segment": segment,
             "segment_value": value,
             "kind": kind,
-            "phase": "begun" if end is None else "ended",
+            "phase": rng.choice(["happened", "happened", "cancelled"]) if end else "begun",
             "at": at,
             "starts": starts,
             "ends": end,

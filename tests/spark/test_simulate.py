@@ -28,7 +28,7 @@ from fleetgauge_core.tables import (
 from fleetgauge_pipelines.io.lake import Lake
 from fleetgauge_pipelines.jobs import simulate_cli, simulate_command
 from fleetgauge_pipelines.jobs.backfill import open_record_folder
-from fleetgauge_pipelines.jobs.changes import read_change_file
+from fleetgauge_pipelines.jobs.changes import add_changes, read_change_file
 from fleetgauge_pipelines.jobs.simulate_records import write_record_files
 from fleetgauge_pipelines.simulation import IncidentKind, SimulatedFleet
 from fleetgauge_pipelines.simulation.causes import find_cause_intervals, find_causes
@@ -269,7 +269,7 @@ def test_each_change_has_a_cost_that_agrees_with_the_ledger(simulated_lake: Simu
 def test_the_changes_are_in_the_lake_and_in_a_file_for_a_backfill(simulated_lake: SimulatedLake) -> None:
     stored = {row["event_id"]: row for row in simulated_lake.rows(CHANGES)}
     assert stored == {record.event_id: asdict(record) for record in _simulated().change_records()}
-    listed = read_change_file(simulated_lake.folder / "changes.json")
+    listed = read_change_file(simulated_lake.folder / "changes.json", simulated_lake.fleet, END)
     assert {record.change_id for record in listed} == {row["change_id"] for row in stored.values()}
     assert len(listed) == len(stored)
 
@@ -303,10 +303,17 @@ def test_a_history_from_records_and_a_file_of_changes_has_the_causes_of_the_ledg
     assert _find_causes(tmp_path / "lake", entries) == {"unknown"}
     # Weeks later, when the week is closed, somebody gives the changes.
     later, changes = END + 2 * WEEK, tuple(simulated.change_records())
+    # An earlier run was killed when it had stored them.
+    add_changes(lake, changes)
     added = backfilled(spark, lake, fleet, records, later, changes=changes)
     assert (len(added.batches), added.gold_rows_changed > 0) == (0, True)
     for entry in entries:
         assert _find_causes(tmp_path / "lake", [entry]) == {entry["cause"]}, entry
+    costs = {row["change_id"]: row for row in rows(tmp_path / "lake", CHANGE_COSTS)}
+    lasting = [change for change in changes if change.kind in ("reassignment", "throttle") and change.ends]
+    # There are no weeks to compare with; but what was measured is known.
+    assert {change.change_id for change in lasting} <= costs.keys()
+    assert all(row["minutes_measured"] > 0 for row in costs.values())
     before = versions(tmp_path / "lake")
     backfilled(spark, lake, fleet, records, later, changes=changes)
     after = versions(tmp_path / "lake")

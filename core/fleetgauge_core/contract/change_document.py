@@ -1,8 +1,9 @@
 """Changes as JSON values: what `fleetgauge changes --json` prints, and what a backfill reads."""
 
 import json
+import re
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
@@ -20,6 +21,11 @@ _TEXTS = {
 }
 _VALUES = ("before", "after", "evidence")
 _MAX_BROKER_ID = 2**31 - 1
+_HALF_CHARACTER = re.compile(r"[\ud800-\udfff]")
+#: What `changes --json` prints; ``costs`` are read by nobody.
+_KEYS = frozenset(
+    {"change_id", "broker", "kind", "phase", "at", "starts", "ends", "source", "costs", *_TEXTS, *_VALUES}
+)
 
 
 class ChangeDocumentError(ValueError):
@@ -54,31 +60,32 @@ def _parse(text: str | None) -> Any:
     return None if text is None else json.loads(text)
 
 
-def read_change_document(document: Any) -> ClusterChange:
+def read_change_document(document: Any, now: datetime) -> ClusterChange:
     """Return the change that a JSON value describes; only ``kind`` and ``starts`` are required.
 
-    A change without an ID gets one that is derived from its content. Raises: ChangeDocumentError.
+    A change without an ID gets one that is derived from its content; without ``at`` it was told ``now``.
+    Raises: ChangeDocumentError.
     """
     if not isinstance(document, dict):
         raise ChangeDocumentError("is not an object")
+    if unknown := sorted(set(document) - _KEYS):
+        raise ChangeDocumentError(
+            f"{unknown[0][:60]!r} is no key of a change; those are {', '.join(sorted(_KEYS))}"
+        )
     starts, ends = _time(document, "starts"), _optional_time(document, "ends")
     texts = {field: _text(document, name) for name, field in _TEXTS.items()}
     values = {name: _encode(document, name) for name in _VALUES}
     kind = _text(document, "kind")
     if not kind:
         raise ChangeDocumentError("kind: is missing")
-    if values["evidence"] is not None and not isinstance(document["evidence"], dict):
-        raise ChangeDocumentError("evidence: must be an object")
-    if ends is not None and ends < starts:
-        raise ChangeDocumentError("ends: is before starts")
     name = json.dumps(document, sort_keys=True)
-    return ClusterChange(
+    change = ClusterChange(
         event_id=uuid5(NAMESPACE_URL, name).hex,
         change_id=_text(document, "change_id") or uuid5(NAMESPACE_URL, f"change {name}").hex,
         broker_id=_broker(document),
         kind=kind,
         phase=_text(document, "phase") or ("begun" if ends is None else "ended"),
-        at=_optional_time(document, "at") or ends or starts,
+        at=_optional_time(document, "at") or now,
         starts=starts,
         ends=ends,
         source=_text(document, "source") or "file",
@@ -87,12 +94,19 @@ def read_change_document(document: Any) -> ClusterChange:
         evidence=values["evidence"] or "{}",
         **texts,
     )
+    try:
+        change.check()
+    except ValueError as error:
+        raise ChangeDocumentError(str(error)) from error
+    return change
 
 
 def _text(document: Mapping[str, Any], name: str) -> str | None:
     value = document.get(name)
     if value is not None and not isinstance(value, str):
         raise ChangeDocumentError(f"{name}: must be text")
+    if value is not None and _HALF_CHARACTER.search(value):
+        raise ChangeDocumentError(f"{name}: has half of a character, which cannot be stored")
     return value
 
 
@@ -127,4 +141,7 @@ def _optional_time(document: Mapping[str, Any], name: str) -> datetime | None:
         at = None
     if at is None or at.tzinfo is None:
         raise ChangeDocumentError(f"{name}: is not a time with its zone, such as 2026-03-02T10:00:00Z")
-    return at
+    try:
+        return at.astimezone(UTC)
+    except OverflowError:
+        raise ChangeDocumentError(f"{name}: is outside of the calendar") from None

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, Self
 
@@ -243,18 +243,50 @@ class ClusterChange:
     def decode(cls, value: bytes) -> Self:
         """Return the change in a Kafka record value.
 
-        Raises: RecordDecodeError if the value is not a ClusterChange, or a field that holds JSON does not.
+        Raises: RecordDecodeError if the value is not a ClusterChange that everybody who reads it can use.
         """
         record = cls(**CLUSTER_CHANGE.decode(value))
-        for name in ("before", "after", "evidence"):
-            _check_json(name, getattr(record, name))
+        try:
+            record.check()
+        except ValueError as error:
+            raise RecordDecodeError("not_decodable", str(error)) from error
         return record
+
+    def check(self) -> None:
+        """Check what the schema does not say: its times, and the fields that hold JSON.
+
+        Raises: ValueError with the first field that is wrong; its message is one line.
+        """
+        for name in ("at", "starts", "ends"):
+            at: datetime | None = getattr(self, name)
+            if at is not None and not _EARLIEST_CHANGE <= at < _LATEST_CHANGE:
+                years = f"{_EARLIEST_CHANGE.year} to {_LATEST_CHANGE.year}"
+                raise ValueError(f"{name}: is outside of the years {years}")
+        if self.ends is not None and self.ends < self.starts:
+            raise ValueError("ends: is before starts")
+        for name in ("before", "after", "evidence"):
+            _check_json(name, getattr(self, name))
+
+
+#: Times are shifted by weeks and compared in every batch; a change is never far from the present.
+_EARLIEST_CHANGE, _LATEST_CHANGE = datetime(1970, 2, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)
+#: Values that are nested deeper could be read in some places, and not in others with less of the stack left.
+_MAX_JSON_DEPTH = 20
 
 
 def _check_json(name: str, text: str | None) -> None:
     try:
         value = json.loads(text or "null")
     except (ValueError, RecursionError) as error:
-        raise RecordDecodeError("not_decodable", f"{name} is not JSON: {error}") from error
+        raise ValueError(f"{name}: is not JSON") from error
     if name == "evidence" and not isinstance(value, dict):
-        raise RecordDecodeError("not_decodable", f"{name} is not a JSON object")
+        raise ValueError(f"{name}: is not a JSON object")
+    level, depth = [value], 0
+    while level:
+        depth += 1
+        if depth > _MAX_JSON_DEPTH:
+            raise ValueError(f"{name}: is nested deeper than {_MAX_JSON_DEPTH} levels")
+        containers = [each for each in level if isinstance(each, dict | list)]
+        level = [
+            child for each in containers for child in (each.values() if isinstance(each, dict) else each)
+        ]

@@ -65,15 +65,20 @@ class Secret(FrozenModel):
         Raises: SecretError if it is missing, empty or not UTF-8.
         """
         if self.file is None:
-            return self._read_environment(self.env or "")
+            return self._require_text(self._read_environment(self.env or ""), f"variable {self.env}")
         try:
             # Some editors begin a file with a byte order mark, which is never meant as part of a secret.
             text = self.file.read_text(encoding="utf-8-sig").removesuffix("\n").removesuffix("\r")
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
             raise SecretError(f"the secret in {self.file} cannot be read: {reason}") from error
-        if not text:
-            raise SecretError(f"the secret in {self.file} is empty")
+        return self._require_text(text, str(self.file))
+
+    @staticmethod
+    def _require_text(text: str, where: str) -> str:
+        if not text.strip():
+            # Whoever compares a token with nothing would let everybody in.
+            raise SecretError(f"the secret in {where} is empty")
         return text
 
     @staticmethod

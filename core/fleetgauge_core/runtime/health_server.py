@@ -44,6 +44,9 @@ _CONTENT_LENGTH = re.compile(rb"^content-length:[ \t]*(\d{1,12})[ \t]*\r?$", re.
 _EXPECTS_GO_AHEAD = re.compile(rb"^expect:[ \t]*100-continue", re.IGNORECASE | re.MULTILINE)
 #: How long what a client still sends is read after its response, before the connection is closed.
 _LINGER_S = 1.0
+#: Of a response that is promised.
+_PENDING_TIMEOUT_S = 60
+_MAX_LENGTH_DIGITS = 12
 
 # Creation timestamps would add a series for each counter, and no query uses them.
 disable_created_metrics()
@@ -212,9 +215,12 @@ class _Connection(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._connections.add(transport)
         self._timer = self._loop.call_later(_TIMEOUT_S, transport.abort)
+        self._lingering: asyncio.TimerHandle | None = None
 
     def connection_lost(self, _error: Exception | None) -> None:
         self._timer.cancel()
+        if self._lingering:
+            self._lingering.cancel()
         self._connections.remove(self._transport)
 
     def data_received(self, data: bytes) -> None:
@@ -254,7 +260,7 @@ class _Connection(asyncio.Protocol):
         if response.pending is None:
             self._finish(response)
         else:
-            self._timer.cancel()
+            self._restart_timer(_PENDING_TIMEOUT_S)
             response.pending.add_done_callback(lambda _: self._finish_later(response))
 
     def _finish_later(self, response: "_Response") -> None:
@@ -273,8 +279,14 @@ class _Connection(asyncio.Protocol):
         self._transport.write(response.rendered)
         if self._transport.can_write_eof():
             self._transport.write_eof()
+        # Also for a client that does not read its response.
+        self._restart_timer(_TIMEOUT_S)
+        linger_s = 0 if self._has_ended else _LINGER_S
+        self._lingering = self._loop.call_later(linger_s, self._transport.close)
+
+    def _restart_timer(self, seconds: float) -> None:
         self._timer.cancel()
-        self._timer = self._loop.call_later(0 if self._has_ended else _LINGER_S, self._transport.close)
+        self._timer = self._loop.call_later(seconds, self._transport.abort)
 
 
 def _find_body_length(head: bytes) -> int:
@@ -327,8 +339,8 @@ class _Response(BaseHTTPRequestHandler):
         length = self.headers.get("Content-Length", "")
         if not length.isdecimal():
             self._refuse(HTTPStatus.LENGTH_REQUIRED, "give the header Content-Length")
-        elif int(length) > MAX_BODY_BYTES:
-            message = f"{length} bytes, at most {MAX_BODY_BYTES} are read"
+        elif len(length) > _MAX_LENGTH_DIGITS or int(length) > MAX_BODY_BYTES:
+            message = f"{length[: _MAX_LENGTH_DIGITS + 1]} bytes, at most {MAX_BODY_BYTES} are read"
             self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, message)
         else:
             headers = {name.lower(): text for name, text in self.headers.items()}

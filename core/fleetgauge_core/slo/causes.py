@@ -15,8 +15,10 @@ MAINTENANCE, VANTAGE, UNKNOWN = "maintenance", "vantage", "unknown"
 #: The cause of minutes that a change explains which a person or another system reported.
 REPORTED_CHANGE = "change"
 _VANTAGE_KINDS = ("VANTAGE_ILL", "PATH")
+#: The kind of finding about a broker that answers, but slowly.
+SLOWNESS = "DEGRADED"
 #: Findings about brokers and clusters, the most severe first.
-_FAULTS = ("CLUSTER_DOWN", "BROKER_DOWN", "NETWORK_UNAVAILABLE", "STORAGE_STALLED", "DEGRADED")
+_FAULTS = ("CLUSTER_DOWN", "BROKER_DOWN", "NETWORK_UNAVAILABLE", "STORAGE_STALLED", SLOWNESS)
 #: The first of these that is active in a minute is its cause. A roll comes twice: it precedes the findings
 #: that it produces, and explains of the others' minutes only those that no finding explains.
 PRECEDENCE = (
@@ -35,7 +37,7 @@ _FINDING_KINDS = (*_FAULTS, *_VANTAGE_KINDS)
 
 #: How long a fault has lasted at most when its finding is opened: a slow broker is compared with its past for
 #: a minute, with up to 15 s until the next look; any other fault is named within ten seconds.
-_DETECTED_WITHIN = {"DEGRADED": timedelta(seconds=75)}
+_DETECTED_WITHIN = {SLOWNESS: timedelta(seconds=75)}
 _DETECTED_WITHIN_DEFAULT = timedelta(seconds=10)
 LONGEST_DETECTION = max(_DETECTED_WITHIN.values())
 #: After the end of an outage clients still reconnect, and replicas catch up; a slow broker is observed to be

@@ -6,12 +6,15 @@ findings that open meanwhile. Reassignments, throttles and reported changes expl
 """
 
 import json
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, time, timedelta
+from typing import TypeVar
 
 from fleetgauge_core.slo.causes import (
     REPORTED_CHANGE,
+    SLOWNESS,
     CauseInterval,
     FindingPeriod,
     HealthTransition,
@@ -19,7 +22,7 @@ from fleetgauge_core.slo.causes import (
     list_findings,
     shift,
 )
-from fleetgauge_core.tables import REPORTED_KINDS, ActionKind, ChangeKind
+from fleetgauge_core.tables import REPORTED_KINDS, ActionKind, ChangeKind, ChangePhase
 
 #: A broker hands over its leaderships before its connections end, and gets them back after its return.
 _BEFORE_RESTART, _AFTER_RESTART = timedelta(seconds=15), timedelta(minutes=1)
@@ -44,14 +47,21 @@ class RecordedChange:
     segment: str | None
     segment_value: str | None
     kind: str
+    phase: str
     at: datetime
     starts: datetime
     ends: datetime | None
     evidence: str
 
+    @property
+    def is_withdrawn(self) -> bool:
+        """Whether it was reported by mistake."""
+        return self.kind in REPORTED_KINDS and self.phase == ChangePhase.CANCELLED
+
 
 #: The segments of a cluster, as pairs of a name and a value.
 Segments = Collection[tuple[str, str]]
+OfBroker = TypeVar("OfBroker", FindingPeriod, RecordedChange)
 
 
 def build_cause_intervals(
@@ -63,12 +73,20 @@ def build_cause_intervals(
 
     ``segments`` are those of each cluster, the whole fleet included.
     """
-    findings = list_findings(transitions)
-    latest = select_latest(changes)
-    restarts = [change for change in latest if is_orderly_restart(change)]
-    rolls = [restart for restart in restarts if not any(_precedes(finding, restart) for finding in findings)]
+    findings, latest = list_findings(transitions), select_latest(changes)
+    faults = _group_by_broker(finding for finding in findings if finding.is_fault)
+    rolls = [
+        change
+        for change in latest
+        if is_orderly_restart(change)
+        and not any(_precedes(finding, change) for finding in faults[change.cluster_id, change.broker_id])
+    ]
+    rolls_of_broker = _group_by_broker(rolls)
     return [
-        *(_explain_finding(finding, rolls) for finding in findings),
+        *(
+            _explain_finding(finding, rolls_of_broker[finding.cluster_id, finding.broker_id])
+            for finding in findings
+        ),
         *(_explain_restart(roll) for roll in rolls),
         *(
             interval
@@ -79,9 +97,19 @@ def build_cause_intervals(
     ]
 
 
+def _group_by_broker(subjects: Iterable[OfBroker]) -> dict[tuple[str | None, int | None], list[OfBroker]]:
+    groups: dict[tuple[str | None, int | None], list[OfBroker]] = defaultdict(list)
+    for subject in subjects:
+        groups[subject.cluster_id, subject.broker_id].append(subject)
+    return groups
+
+
 def is_orderly_restart(change: RecordedChange) -> bool:
     """Return whether a change is the restart of a broker that was told to stop."""
-    return change.kind == ChangeKind.BROKER_RESTARTED and json.loads(change.evidence).get("orderly") is True
+    if change.kind != ChangeKind.BROKER_RESTARTED:
+        return False
+    evidence = json.loads(change.evidence)
+    return isinstance(evidence, dict) and evidence.get("orderly") is True
 
 
 def list_change_windows(
@@ -104,28 +132,23 @@ def _end_of(interval: CauseInterval) -> datetime:
 
 
 def select_latest(changes: Iterable[RecordedChange]) -> list[RecordedChange]:
-    """Return the latest record of each change."""
-    return list(
-        {change.change_id: change for change in sorted(changes, key=lambda change: change.at)}.values()
-    )
+    """Return the latest record of each change, without reports that were withdrawn."""
+    latest = {change.change_id: change for change in sorted(changes, key=lambda change: change.at)}
+    return [change for change in latest.values() if not change.is_withdrawn]
 
 
 def _precedes(finding: FindingPeriod, restart: RecordedChange) -> bool:
-    """Return whether a broker had a fault when it was told to stop."""
-    began_at, _ = _bounds_of_restart(restart)
-    return (
-        finding.is_fault
-        and _is_about(finding, restart)
-        and finding.starts < began_at
-        and (finding.ends is None or finding.ends > began_at)
-    )
+    """Return whether a broker had a fault when it was told to stop.
 
-
-def _is_about(finding: FindingPeriod, restart: RecordedChange) -> bool:
-    return (finding.cluster_id, finding.broker_id) == (restart.cluster_id, restart.broker_id)
+    It answers until its connections end, so that an outage which was noticed before that is no product of the
+    restart. It may be slow while it hands over what it leads.
+    """
+    began_at = shift(restart.starts, -_BEFORE_RESTART) if finding.kind == SLOWNESS else restart.starts
+    return finding.starts < began_at and (finding.ends is None or finding.ends > began_at)
 
 
 def _explain_finding(finding: FindingPeriod, rolls: Iterable[RecordedChange]) -> CauseInterval:
+    """Return what a finding explains, given the rolls of its broker."""
     interval = build_finding_interval(finding)
     if finding.is_fault and any(_produces(roll, finding) for roll in rolls):
         return replace(interval, cause=ActionKind.ROLL.value)
@@ -134,7 +157,7 @@ def _explain_finding(finding: FindingPeriod, rolls: Iterable[RecordedChange]) ->
 
 def _produces(roll: RecordedChange, finding: FindingPeriod) -> bool:
     first, last = _bounds_of_restart(roll)
-    return _is_about(finding, roll) and first <= finding.starts < last
+    return first <= finding.starts < last
 
 
 def _bounds_of_restart(restart: RecordedChange) -> tuple[datetime, datetime]:

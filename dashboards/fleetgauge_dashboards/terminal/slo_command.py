@@ -13,6 +13,7 @@ from rich.text import Text
 from fleetgauge_core import tables
 from fleetgauge_core.fleet import WHOLE_FLEET
 from fleetgauge_core.runtime.console import console, print_table
+from fleetgauge_core.slo.change_causes import Segments
 from fleetgauge_dashboards.reader import LakeReader, column, read_once
 from fleetgauge_dashboards.reader.recency import compute_recency
 from fleetgauge_dashboards.terminal.lake_source import LakeSource, resolve_source, select_week
@@ -130,8 +131,11 @@ def _read_levels(source: LakeSource, day: datetime | None, now: datetime) -> _We
 
 def _leave_out(source: LakeSource, levels: _WeekLevels, name: str) -> _WeekLevels:
     """Return the levels as they would be, worst first; burn rates are those that there were."""
-    clusters = source.fleet.clusters if source.fleet else ()
-    minutes = find_left_out_minutes(source, name, {cluster.id: cluster.segments for cluster in clusters})
+    # Without a fleet file it is only known that a cluster belongs to the whole fleet.
+    segments: dict[str, Segments] = {row["cluster_id"]: (WHOLE_FLEET,) for row in levels.clusters}
+    if source.fleet:
+        segments = {cluster.id: cluster.segments for cluster in source.fleet.clusters}
+    minutes = find_left_out_minutes(source, name, segments)
     computed = compute_week_without(source, levels.week, levels.clusters, levels.fleet, minutes)
     return replace(
         levels,

@@ -184,6 +184,8 @@ def _compute_cluster(
     cluster_id = row["cluster_id"]
     reader = ClusterWeekReader(source.lake, cluster_id)
     minutes = reader.minutes(Span(week.start, week.end))
+    if len(minutes) < row["minutes_expected_raw"]:
+        raise InputError(f"the minutes of {cluster_id} in the week of {week.week} have expired")
     gone = {minute["minute"] for minute in minutes if left_out.includes(cluster_id, minute)}
     applied = [corrections[each] for each in _ids(row) if each in corrections]
     excluded = [
@@ -200,12 +202,13 @@ def _compute_cluster(
 def _read_corrected_brokers(
     reader: ClusterWeekReader, week: WeekSpan, excluded: Sequence[ExcludedRange]
 ) -> list[Row]:
-    rows = (
-        row
+    # A change of the clock may leave nothing of an occurrence.
+    spans = (
+        (max(week.start, each.starts), min(week.end, each.ends))
         for each in excluded
         if each.broker_id is not None
-        for row in reader.broker_minutes(Span(max(week.start, each.starts), min(week.end, each.ends)))
     )
+    rows = (row for start, end in spans if start < end for row in reader.broker_minutes(Span(start, end)))
     return list({(row["minute"], row["broker_id"], row["leg"]): row for row in rows}.values())
 
 

@@ -33,10 +33,10 @@ _PLAN_DEFAULTS: Mapping[str, Any] = {"orders": [], "throttles": {}}
 
 @dataclass(frozen=True, slots=True)
 class AuditEntries:
-    """The contents of ops/actions at one moment: cases by start time, and clusters that are being rolled."""
+    """The contents of ops/actions at one moment: cases by start time, and rolling restarts."""
 
     cases: tuple[ActionCase, ...]
-    rolling_cluster_ids: frozenset[str]
+    rolls: tuple[RollAction, ...]
 
 
 class AuditLog:
@@ -53,19 +53,22 @@ class AuditLog:
         # Writers of one process would use up each other's attempts to commit.
         self._writing = Lock()
 
-    def read_entries(self, now: datetime) -> AuditEntries:
-        """Return all cases, and the clusters whose rolling restart is in progress at a time."""
+    def read_entries(self) -> AuditEntries:
+        """Return all cases, and the rolling restarts."""
         rows = self._table.rows()
         cases = [_parse_case(row) for row in rows if row["kind"] in CASE_KINDS]
-        rolls = (
-            RollAction(row["cluster_id"], row["starts"], row["ends"])
-            for row in rows
-            if row["kind"] == ActionKind.ROLL
-        )
         return AuditEntries(
             cases=tuple(sorted(cases, key=lambda case: (case.began, case.case_id))),
-            rolling_cluster_ids=find_rolling_clusters(rolls, self._read_restarts(now), cases, now),
+            rolls=tuple(
+                RollAction(row["cluster_id"], row["starts"], row["ends"])
+                for row in rows
+                if row["kind"] == ActionKind.ROLL
+            ),
         )
+
+    def find_rolling_clusters(self, entries: AuditEntries, now: datetime) -> frozenset[str]:
+        """Return the clusters with a roll in progress, by these entries and by what was observed."""
+        return find_rolling_clusters(entries.rolls, self._read_restarts(now), entries.cases, now)
 
     def _read_restarts(self, now: datetime) -> list[RecordedChange]:
         recent = (pc.field("kind") == ChangeKind.BROKER_RESTARTED.value) & (

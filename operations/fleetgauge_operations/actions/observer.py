@@ -46,7 +46,8 @@ class ClusterObserver:
     ) -> ClusterSnapshot:
         """Return a snapshot of a cluster without the case of that ID."""
         now = self.clock()
-        entries = self.audit_log.read_entries(now)
+        entries = self.audit_log.read_entries()
+        rolling = self.audit_log.find_rolling_clusters(entries, now)
         plan = build_maintenance_plan(self.corrections.rows(), self.fleet)
         return ClusterSnapshot(
             metadata=read_cluster_metadata(cluster.access),
@@ -59,7 +60,7 @@ class ClusterObserver:
             healthy_since=find_healthy_since(findings, cluster.id),
             modes=cluster.mitigation.model_dump(),
             has_restart_command=bool(cluster.restart),
-            is_rolling=cluster.id in entries.rolling_cluster_ids,
+            is_rolling=cluster.id in rolling,
             planned_broker_ids=plan.find_planned_brokers(cluster.id, now),
             is_watched=self._is_watched(),
         )

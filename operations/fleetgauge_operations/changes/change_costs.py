@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import timedelta
 from typing import Any
 
 import pyarrow.compute as pc
@@ -39,13 +40,21 @@ def format_costs(rows: Iterable[Row]) -> list[str]:
 def _format(row: Row, name: str, share: str) -> str:
     observed, expected = row[name], row[f"{name}_expected"]
     if observed is None or expected is None:
-        return "unknown: too little was measured in the four weeks before"
+        return f"unknown: {_explain_missing(row)}"
     low, high = row[f"{name}_low"], row[f"{name}_high"]
     interval = "" if low is None or high is None else f", {low:+.1f} to {high:+.1f}"
     return (
         f"{observed - expected:+.1f}{interval} ({row[f'{name}_verdict']}: {observed:.1f}, {expected:.1f}"
         f" expected; {row[share]:.0%} of a week's budget)"
     )
+
+
+def _explain_missing(row: Row) -> str:
+    if row["ends"] - row["starts"] > timedelta(weeks=1):
+        return "it lasted longer than a week, so that there are no weeks to compare it with"
+    if not row["minutes_measured"]:
+        return "nothing was measured meanwhile"
+    return "fewer than two of the four weeks before were measured"
 
 
 def cost_document(row: Row) -> dict[str, Any]:

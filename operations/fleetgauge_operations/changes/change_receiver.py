@@ -8,7 +8,7 @@ import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from http import HTTPStatus
@@ -44,6 +44,8 @@ _FORMS: Mapping[str, ParseReport] = {
 _BURST, _PER_S = 60, 1.0
 #: Reports that wait to be stored.
 _MAX_WAITING = 200
+_TOKENS_EVERY_S = 5.0
+_NOT_STORED = "the change was not stored: the telemetry cluster does not answer; send it again later"
 
 Publish = Callable[[Sequence[ClusterChange]], None]
 
@@ -93,12 +95,14 @@ class ChangeReceiver(AbstractContextManager["ChangeReceiver"]):
     elapsed_s: Callable[[], float] = time.monotonic
     _waiting: Queue[_Waiting | None] = field(default_factory=lambda: Queue(_MAX_WAITING))
     _allowances: dict[str, _Allowance] = field(default_factory=dict)
+    _tokens: Mapping[ChangeSource, str] = field(default_factory=dict)
     _thread: Thread = field(init=False)
 
     def __post_init__(self) -> None:
         self._thread = Thread(target=self._run, name="change-reports", daemon=True)
 
     def __enter__(self) -> "ChangeReceiver":
+        self._tokens = self._read_tokens()
         self._thread.start()
         return self
 
@@ -136,13 +140,11 @@ class ChangeReceiver(AbstractContextManager["ChangeReceiver"]):
             raise _RefusedError(HTTPStatus.NOT_FOUND, f"report a change to {_PREFIX}SOURCE")
         if source is None:
             raise _RefusedError(HTTPStatus.UNAUTHORIZED, "the token does not belong to this source")
-        try:
-            token = source.token.read().strip()
-        except SecretError as error:
-            _log.error("source of changes %s: %s", source.name, error)
+        token = self._tokens.get(source)
+        if token is None:
             raise _RefusedError(
                 HTTPStatus.SERVICE_UNAVAILABLE, "the token of this source cannot be read here"
-            ) from error
+            )
         # PagerDuty's key is in the document, which has to be parsed before the sender is known.
         document = _parse(post.body) if source.form == "pagerduty" else {}
         if not _is_authentic(source, token, post, document):
@@ -165,6 +167,7 @@ class ChangeReceiver(AbstractContextManager["ChangeReceiver"]):
                 f"webhook: {source.name}",
                 {cluster.id: cluster.segments for cluster in fleet.clusters},
                 now,
+                report.at,
             )
         except ReportedChangeError as error:
             raise _RefusedError(HTTPStatus.BAD_REQUEST, str(error)) from error
@@ -180,11 +183,28 @@ class ChangeReceiver(AbstractContextManager["ChangeReceiver"]):
         return waiting.answer
 
     def _run(self) -> None:
-        while (first := self._waiting.get()) is not None:
+        while True:
+            try:
+                first = self._waiting.get(timeout=_TOKENS_EVERY_S)
+            except Empty:
+                self._tokens = self._read_tokens()
+                continue
+            if first is None:
+                return
             batch = [first, *self._drain()]
             answers = self._store(batch)
             for waiting, answer in zip(batch, answers, strict=True):
                 waiting.answer.set_result(answer)
+            self._tokens = self._read_tokens()
+
+    def _read_tokens(self) -> dict[ChangeSource, str]:
+        """Return the tokens that can be read; the thread that serves requests must not wait for files."""
+        tokens = {}
+        for source in self.read_fleet().change_sources:
+            # The watch reports those that cannot be read.
+            with suppress(SecretError):
+                tokens[source] = source.token.read().strip()
+        return tokens
 
     def _drain(self) -> Sequence[_Waiting]:
         waiting: list[_Waiting] = []
@@ -204,8 +224,11 @@ class ChangeReceiver(AbstractContextManager["ChangeReceiver"]):
             self.publish([waiting.record for waiting in batch])
         except KafkaUnavailableError as error:
             _log.error("%d reported changes were not stored: %s", len(batch), error)
-            message = "the change was not stored: the telemetry cluster does not answer; send it again later"
-            return [_answer(HTTPStatus.SERVICE_UNAVAILABLE, {"error": message})] * len(batch)
+            return [_answer(HTTPStatus.SERVICE_UNAVAILABLE, {"error": _NOT_STORED})] * len(batch)
+        except Exception:
+            # Whatever it is, it must not end the watch.
+            _log.exception("%d reported changes were not stored", len(batch))
+            return [_answer(HTTPStatus.SERVICE_UNAVAILABLE, {"error": _NOT_STORED})] * len(batch)
         return [
             _answer(HTTPStatus.ACCEPTED, {"status": "recorded", "change_id": waiting.record.change_id})
             for waiting in batch

@@ -1,8 +1,10 @@
 """The topic of changes: written by observers and reports, read by whoever lists changes."""
 
 import logging
+import time
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from math import inf
 
 from fleetgauge_core.contract import ClusterChange, RecordDecodeError
 from fleetgauge_core.fleet import Cluster, Telemetry
@@ -18,6 +20,7 @@ _log = logging.getLogger("fleetgauge.observe")
 
 _CLIENT_ID = "fleetgauge-changes"
 _DELIVERY_S = 10
+_CHECK_TOPIC_EVERY_S = 60.0
 
 
 def read_change_records(telemetry: Telemetry) -> tuple[ClusterChange, ...]:
@@ -38,21 +41,30 @@ def _decode(values: Iterable[bytes]) -> Iterable[ClusterChange]:
             _log.warning("a record of the topic of changes cannot be read, and is left out")
 
 
-def publish_changes(telemetry: Telemetry, records: Sequence[ClusterChange]) -> None:
-    """Write records and wait until the telemetry cluster has them.
+class ChangePublisher:
+    """Writes reported changes, and waits until the telemetry cluster has them. For use by one thread."""
 
-    Raises: KafkaUnavailableError if it does not have all within 10 s.
-    """
-    keep_changes_topic(telemetry).ensure()
-    producer = RecordProducer(telemetry.access, _CLIENT_ID, delivery_timeout_s=_DELIVERY_S)
-    producer.start()
-    for record in records:
-        producer.send(telemetry.topics.changes.name, record.cluster_id or "", record.encode())
-    if producer.stop(_DELIVERY_S) or producer.failed:
-        raise KafkaUnavailableError(
-            f"{telemetry.access.bootstrap}: it has not stored what was reported: check the cluster and the"
-            " WRITE permission"
-        )
+    def __init__(self, telemetry: Telemetry) -> None:
+        self._telemetry = telemetry
+        self._keeper = keep_changes_topic(telemetry)
+        self._checked_s = -inf
+
+    def publish(self, records: Sequence[ClusterChange]) -> None:
+        """Write records. Raises: KafkaUnavailableError if the cluster does not have all within 10 s."""
+        if time.monotonic() - self._checked_s > _CHECK_TOPIC_EVERY_S:
+            self._keeper.ensure()
+            self._checked_s = time.monotonic()
+        producer = RecordProducer(self._telemetry.access, _CLIENT_ID, delivery_timeout_s=_DELIVERY_S)
+        producer.start()
+        for record in records:
+            producer.send(self._telemetry.topics.changes.name, record.cluster_id or "", record.encode())
+        if producer.stop(_DELIVERY_S) or producer.failed:
+            # The topic may be gone.
+            self._checked_s = -inf
+            raise KafkaUnavailableError(
+                f"{self._telemetry.access.bootstrap}: it has not stored what was reported: check the cluster"
+                " and the WRITE permission"
+            )
 
 
 def select_lasting(records: Iterable[ClusterChange]) -> Sequence[ClusterChange]:

@@ -106,3 +106,15 @@ def add(**options: Any) -> None:
     from fleetgauge_operations.changes.commands import add_change
 
     add_change(**options)
+
+
+@change.command(epilog="Example: fleetgauge change withdraw 3f0c7b9a5d1e4c58 --config fleet.yaml")
+@click.argument("change_id", metavar="CHANGE_ID")
+@author_option("Person or system that is responsible.")
+@config_option
+@json_option()
+def withdraw(**options: Any) -> None:
+    """Withdraw a report that was a mistake: it explains nothing any more, and stays listed as cancelled."""
+    from fleetgauge_operations.changes.commands import withdraw_change
+
+    withdraw_change(**options)

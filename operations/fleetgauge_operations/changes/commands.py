@@ -34,13 +34,14 @@ from fleetgauge_core.runtime.steady_clock import SteadyClock
 from fleetgauge_core.runtime.supervision import supervise_process
 from fleetgauge_operations.changes.change_costs import cost_document, format_costs, read_costs
 from fleetgauge_operations.changes.change_output import format_change
-from fleetgauge_operations.changes.change_topic import publish_changes, read_change_records, select_changes
+from fleetgauge_operations.changes.change_topic import ChangePublisher, read_change_records, select_changes
 from fleetgauge_operations.changes.observe_controller import ObserveController
 from fleetgauge_operations.changes.plan.reported_change import (
     ReportedChange,
     ReportedChangeError,
     build_reported_record,
     round_to_ms,
+    withdraw,
 )
 from fleetgauge_operations.changes.stored_changes import merge_records, read_stored_changes
 from fleetgauge_operations.changes.throttle_owners import create_throttle_completion
@@ -207,8 +208,27 @@ def add_change(
     except ReportedChangeError as error:
         raise InputError(str(error)) from error
     with explain_telemetry_errors():
-        publish_changes(telemetry, [record])
+        ChangePublisher(telemetry).publish([record])
     console.print(f"change {record.change_id} is recorded", markup=False)
+    if as_json:
+        print_json(change_document(record))
+
+
+def withdraw_change(change_id: str, author: str, config: Path, as_json: bool) -> None:
+    """Withdraw a reported change. Raises: InputError if there is none with that ID; KafkaUnavailableError."""
+    fleet = load_fleet(config)
+    telemetry = require_telemetry(fleet, config)
+    with explain_telemetry_errors():
+        records = merge_records(_read_lake(fleet, None), read_change_records(telemetry))
+        of_change = [record for record in records if record.change_id == change_id]
+        if not of_change:
+            raise InputError(f"no change has the ID {change_id!r}; `fleetgauge changes --json` lists them")
+        try:
+            record = withdraw(max(of_change, key=lambda record: record.at), author, datetime.now(UTC))
+        except ReportedChangeError as error:
+            raise InputError(str(error)) from error
+        ChangePublisher(telemetry).publish([record])
+    console.print(f"change {change_id} is withdrawn", markup=False)
     if as_json:
         print_json(change_document(record))
 

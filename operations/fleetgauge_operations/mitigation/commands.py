@@ -184,7 +184,7 @@ def run_mitigation(
 def list_cases(config: Path, location: str | None, as_json: bool) -> None:
     """Print all cases, refused ones too."""
     audit_log = AuditLog(location or load_fleet(config).lake)
-    cases = audit_log.read_entries(read_wall_clock()).cases
+    cases = audit_log.read_entries().cases
     for case in cases:
         _show(case)
     if as_json:

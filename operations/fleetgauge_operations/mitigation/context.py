@@ -52,7 +52,7 @@ class MitigationContext:
 
     def read_cases(self) -> Sequence[ActionCase]:
         """Return all cases by start time. Raises: TableStoreError."""
-        return self.observer.audit_log.read_entries(self.clock()).cases
+        return self.observer.audit_log.read_entries().cases
 
     @contextmanager
     def open_executor(

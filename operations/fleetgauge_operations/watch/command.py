@@ -3,7 +3,6 @@
 import time
 from contextlib import nullcontext
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 
 from fleetgauge_core.detection import Finding, FleetHealth
@@ -17,7 +16,7 @@ from fleetgauge_core.runtime.shutdown import ShutdownFlag
 from fleetgauge_core.runtime.steady_clock import SteadyClock
 from fleetgauge_core.runtime.supervision import supervise_process
 from fleetgauge_operations.changes.change_receiver import ChangeReceiver
-from fleetgauge_operations.changes.change_topic import publish_changes
+from fleetgauge_operations.changes.change_topic import ChangePublisher
 from fleetgauge_operations.changes.observer_process import ObserverProcess
 from fleetgauge_operations.changes.report_metrics import ReportMetrics
 from fleetgauge_operations.watch.clock_step import ClockStep
@@ -45,12 +44,12 @@ def watch_fleet(
         supervise_process(_SHUTDOWN_DEADLINE_S, ends_on_hangup=False) as shutdown,
         ChangeReceiver(
             lambda: watched.fleet,
-            partial(publish_changes, telemetry),
+            ChangePublisher(telemetry).publish,
             lambda: datetime.now(UTC),
             ReportMetrics(health.registry),
         ) as receiver,
         serve_health(health, listen, receiver.receive),
-        _run_observer(config, log_format) if observe else nullcontext(),
+        _run_observer(config, log_format, shutdown) if observe else nullcontext(),
     ):
         final_health = _run_watch(watched, telemetry, health, shutdown)
     if as_json:
@@ -84,8 +83,8 @@ def _run_watch(
         return controller.run(shutdown)
 
 
-def _run_observer(config: Path, log_format: str) -> ObserverProcess:
-    return ObserverProcess(["--config", str(config), "--log-format", log_format])
+def _run_observer(config: Path, log_format: str, shutdown: ShutdownFlag) -> ObserverProcess:
+    return ObserverProcess(["--config", str(config), "--log-format", log_format], shutdown)
 
 
 def _print_finding(finding: Finding) -> None:

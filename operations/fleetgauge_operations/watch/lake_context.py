@@ -90,7 +90,7 @@ class LakeContext:
             self._budgets = lake_tables.read_budgets(self._fleet.lake, weeks.week_at(self._clock()).week)
 
         def read_cases() -> None:
-            self._cases = lake_tables.read_cases(self._fleet.lake, self._clock())
+            self._cases = lake_tables.read_cases(self._fleet.lake)
 
         while True:
             for name, read in (("plan", read_plan), ("budgets", read_budgets), ("cases", read_cases)):

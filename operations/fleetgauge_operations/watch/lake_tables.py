@@ -4,7 +4,7 @@ All functions raise TableStoreError when a table cannot be read.
 """
 
 from collections.abc import Sequence
-from datetime import date, datetime
+from datetime import date
 
 from fleetgauge_core.lake.corrections import CorrectionStore
 from fleetgauge_core.lake.delta_table import DELTA_ERRORS, describe_table_error, open_table
@@ -28,9 +28,9 @@ def read_corrections(lake: str) -> Sequence[TableRow]:
     return CorrectionStore(lake).rows()
 
 
-def read_cases(lake: str, now: datetime) -> Sequence[ActionCase]:
+def read_cases(lake: str) -> Sequence[ActionCase]:
     """Return the mitigations of brokers, by the time at which they began. Raises: TableStoreError."""
-    return AuditLog(lake).read_entries(now).cases
+    return AuditLog(lake).read_entries().cases
 
 
 def read_budgets(lake: str, week: date) -> dict[str, TableRow]:

@@ -1,6 +1,6 @@
 """What explains or excludes minutes: corrections by operators, actions, changes, and health events."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, fields
 from datetime import datetime
 
@@ -60,12 +60,15 @@ def find_changed_cause_intervals(before: Annotations, after: Annotations) -> lis
     return list(set(before.causes) ^ set(after.causes))
 
 
-def read_annotations(lake: Lake, fleet: Fleet) -> Annotations:
-    """Read the corrections that were not withdrawn, the actions, changes and health events of a lake."""
+def read_annotations(lake: Lake, fleet: Fleet, without_events: Collection[str] = ()) -> Annotations:
+    """Read the corrections that were not withdrawn, the actions, changes and health events of a lake.
+
+    Records of changes with the IDs ``without_events`` are left out.
+    """
     corrections = lake.table_store(CORRECTIONS).rows(pc.field("withdrawn_at").is_null(), _CORRECTION_COLUMNS)
     actions = lake.table_store(ACTIONS).rows(columns=_ACTION_COLUMNS)
     events = lake.table_store(HEALTH_EVENTS).rows(columns=_EVENT_COLUMNS)
-    latest = read_latest_changes(lake.table_store(CHANGES))
+    latest = read_latest_changes(lake.table_store(CHANGES), without_events)
     of_findings_and_changes = build_cause_intervals(
         (HealthTransition(**row) for row in events),
         latest,
@@ -86,9 +89,12 @@ def read_annotations(lake: Lake, fleet: Fleet) -> Annotations:
     )
 
 
-def read_latest_changes(table: TableStore) -> list[RecordedChange]:
+def read_latest_changes(table: TableStore, without_events: Collection[str] = ()) -> list[RecordedChange]:
     """Return the latest record of each change in ops/changes that can be a cause."""
-    rows = table.rows(pc.field("kind").isin(sorted(CAUSE_CHANGE_KINDS)), _CHANGE_COLUMNS)
+    where = pc.field("kind").isin(sorted(CAUSE_CHANGE_KINDS))
+    if without_events:
+        where &= ~pc.field("event_id").isin(sorted(without_events))
+    rows = table.rows(where, _CHANGE_COLUMNS)
     return select_latest(RecordedChange(**row) for row in rows)
 
 

@@ -150,7 +150,7 @@ def run_backfill(
     pipeline.open()
     processed.open()
     if changes:
-        pipeline.expect_annotations()
+        pipeline.expect_annotations({change.event_id for change in changes})
         add_changes(lake, changes)
     pieces = split_into_pieces(records.splits, PIECE_BYTES)
     batches: list[BatchResult] = []
@@ -178,6 +178,8 @@ def run_backfill(
         gold_changed = [batch.gold_rows_changed for batch in batches] or [
             pipeline.compute_weeks((), name, clock)
         ]
+    if done == len(pieces):
+        gold_changed.append(pipeline.compute_change_costs(clock))
     return BackfillResult(batches, done - len(batches), len(pieces) - done, sum(gold_changed))
 
 

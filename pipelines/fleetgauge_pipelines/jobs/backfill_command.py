@@ -47,7 +47,8 @@ def fill_lake(
     if folder is None and topic is None and change_file is None:
         raise InputError("give --from DIR or --topic NAME, --changes FILE, or both")
     fleet = load_fleet(config)
-    changes = () if change_file is None else _read_changes(change_file)
+    now = clock or datetime.now(UTC)
+    changes = () if change_file is None else _read_changes(change_file, fleet, now)
     with (
         supervise_process(SHUTDOWN_DEADLINE_S) as shutdown,
         open_lake_for_writing(location or fleet.lake, only_writer) as (spark, lake),
@@ -57,7 +58,6 @@ def fill_lake(
 
         records = _records(fleet, config, folder, topic)
         with _show_pieces() as advance:
-            now = clock or datetime.now(UTC)
             result = run_backfill(spark, lake, fleet, records, changes, now, again, shutdown, advance)
     if result.remaining:
         _print_where_it_stopped(result)
@@ -66,11 +66,11 @@ def fill_lake(
         print_json(_add_up(result))
 
 
-def _read_changes(path: Path) -> tuple[ClusterChange, ...]:
+def _read_changes(path: Path, fleet: Fleet, now: datetime) -> tuple[ClusterChange, ...]:
     from fleetgauge_pipelines.jobs.changes import read_change_file
 
     try:
-        return read_change_file(path)
+        return read_change_file(path, fleet, now)
     except ChangeDocumentError as error:
         raise InputError(f"{path}: {error}") from error
     except OSError as error:

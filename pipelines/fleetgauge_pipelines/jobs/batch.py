@@ -5,7 +5,7 @@ idempotent: it may be repeated, or fail at any point and be repeated, and the ta
 """
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from functools import cached_property
@@ -72,7 +72,7 @@ class Pipeline:
         self._gold_gate = GoldGate(lake, gold_suite)
         self._gold = GoldWriter(spark, lake, fleet, self._gold_gate)
         self._recovery_weeks = RecoveryWeeksWriter(spark, lake, fleet)
-        self._change_costs = ChangeCostWriter(lake, fleet)
+        self._change_costs = ChangeCostWriter(lake, fleet, self._bounds)
 
     def open(self) -> None:
         """Create missing tables; read what they hold, which days expired, and which weeks are held back."""
@@ -105,12 +105,13 @@ class Pipeline:
         released = self._bronze.release(accepted)
         return replace(result, released=released, seconds=time.monotonic() - started)
 
-    def expect_annotations(self) -> None:
+    def expect_annotations(self, without_events: Collection[str] = ()) -> None:
         """Remember the present annotations; the next batch also computes what differs from them by then.
 
-        A pipeline that has just started otherwise computes the causes of open weeks alone.
+        A pipeline that has just started otherwise computes the causes of open weeks alone. Changes with the
+        IDs ``without_events`` count as if they were not there yet: who added them may have been interrupted.
         """
-        self._annotations_before = read_annotations(self._lake, self._fleet)
+        self._annotations_before = read_annotations(self._lake, self._fleet, without_events)
 
     def apply_annotations(self, batch: str, clock: datetime) -> BatchResult:
         """Compute the causes and weeks that changed annotations touch, without new records."""
@@ -119,7 +120,7 @@ class Pipeline:
     def compute_change_costs(self, clock: datetime) -> int:
         """Compute the costs of all changes that have ended; return how many rows changed."""
         annotations = read_annotations(self._lake, self._fleet)
-        return self._change_costs.update(annotations.changes, clock, None)
+        return self._change_costs.update(annotations.changes, (), clock, None)
 
     def complete_batch(self, batch: str, clock: datetime) -> None:
         """Compute the tables for records that an interrupted batch stored, and that no batch reads again.
@@ -141,7 +142,7 @@ class Pipeline:
         silver_changed += self._silver.recompute_causes(reannotated, annotations)
         gold = self._gold.compute_weeks([*touched, *reannotated], annotations, clock)
         gold_changed = gold.rows_changed + self._recovery_weeks.compute_weeks(clock)
-        gold_changed += self._change_costs.update(annotations.changes, clock, MAX_IN_BATCH)
+        gold_changed += self._change_costs.update(annotations.changes, touched, clock, MAX_IN_BATCH)
         self._annotations = annotations
         verdicts = self._judge(ingested, silver_facts)
         self._record(batch, clock, verdicts, gold)

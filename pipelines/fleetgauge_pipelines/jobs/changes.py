@@ -12,7 +12,9 @@ from pyspark.sql import DataFrame
 
 from fleetgauge_core.contract import ClusterChange, RecordDecodeError
 from fleetgauge_core.contract.change_document import ChangeDocumentError, read_change_document
-from fleetgauge_core.tables import CHANGES, QUARANTINE, Table
+from fleetgauge_core.fleet import Fleet
+from fleetgauge_core.slo.change_causes import Segments
+from fleetgauge_core.tables import CHANGES, QUARANTINE, ChangeKind, Table
 from fleetgauge_pipelines.io.lake import Lake
 
 
@@ -46,25 +48,41 @@ def add_changes(lake: Lake, changes: Iterable[ClusterChange]) -> int:
     return _append_missing(lake, CHANGES, map(asdict, changes))
 
 
-def read_change_file(path: Path) -> tuple[ClusterChange, ...]:
+def read_change_file(path: Path, fleet: Fleet, now: datetime) -> tuple[ClusterChange, ...]:
     """Return the changes in a JSON file, as `fleetgauge changes --json` prints them.
 
-    Raises: ChangeDocumentError with the place of the first value that is no change; OSError.
+    Raises: ChangeDocumentError with the place of the first value that is no change of the fleet; OSError.
     """
+    segments = {cluster.id: cluster.segments for cluster in fleet.clusters}
     try:
         documents = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
         raise ChangeDocumentError(f"is not JSON: {error}") from error
     if not isinstance(documents, list):
         raise ChangeDocumentError("is not a list of changes")
-    return tuple(_read_entry(number, document) for number, document in enumerate(documents))
+    return tuple(_read_entry(number, document, segments, now) for number, document in enumerate(documents))
 
 
-def _read_entry(number: int, document: Any) -> ClusterChange:
+def _read_entry(number: int, document: Any, segments: Mapping[str, Segments], now: datetime) -> ClusterChange:
     try:
-        return read_change_document(document)
+        change = read_change_document(document, now)
+        _check_subject(change, segments)
     except ChangeDocumentError as error:
         raise ChangeDocumentError(f"change {number}: {error}") from error
+    return change
+
+
+def _check_subject(change: ClusterChange, segments: Mapping[str, Segments]) -> None:
+    if change.kind not in set(ChangeKind):
+        raise ChangeDocumentError(f"kind: {change.kind[:60]!r} is none of {', '.join(ChangeKind)}")
+    if change.cluster_id is not None and change.cluster_id not in segments:
+        raise ChangeDocumentError(f"cluster: the fleet has no cluster {change.cluster_id[:60]!r}")
+    segment = (change.segment, change.segment_value)
+    if change.cluster_id is None and not any(segment in each for each in segments.values()):
+        raise ChangeDocumentError(
+            "cluster, segment: give a cluster, or segment and segment_value of some; of the whole fleet these"
+            " are `fleet` and an empty text"
+        )
 
 
 def _append_missing(lake: Lake, table: Table, rows: Iterable[Mapping[str, Any]]) -> int:

@@ -86,6 +86,8 @@ def run_stream(
     topics.start()
     # Weeks that are due to close are closed even if no record arrives.
     pipeline.compute_weeks((), f"start/{clock().isoformat()}", clock())
+    # Changes and findings that come with the first batch may explain minutes of weeks that are closed.
+    pipeline.expect_annotations()
     compaction = DailyCompaction(lake)
     names = telemetry.topics
     lost_records = LostRecords(lake, names.probe_minutes.name)

@@ -97,7 +97,7 @@ def test_leadership_returns_in_batches_except_for_partitions_changed_in_between(
     before = testbed.metadata().led_by(2)
     case_id = testbed.run_command(*APPLY, "--execute")["case"]
     testbed.publish_finding(2, HealthState.HEALTHY, minutes_ago=0)
-    (case,) = testbed.audit_log.read_entries(datetime.now(UTC)).cases
+    (case,) = testbed.audit_log.read_entries().cases
     *_, last = sorted(before)
     led: list[int] = []
     context = open_mitigation(testbed.folder / "fleet.yaml", None)

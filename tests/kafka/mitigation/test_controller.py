@@ -186,7 +186,7 @@ class RealCluster:
             return executor.undo(case, reason)
 
     def read_cases(self) -> list[ActionCase]:
-        return list(self.testbed.audit_log.read_entries(self.clock()).cases)
+        return list(self.testbed.audit_log.read_entries().cases)
 
 
 class TestControlLoop(ControlLoopScenarios):

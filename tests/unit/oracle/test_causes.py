@@ -129,7 +129,8 @@ def test_a_finding_explains_the_minutes_that_its_broker_was_faulty(
 def _change(kind: str, starts: float, ends: float, **more: Any) -> Row:
     times = {"at": _at(ends), "starts": _at(starts), "ends": _at(ends)}
     subject = {"cluster_id": "c", "broker_id": None, "segment": None, "segment_value": None}
-    return {"change_id": f"{kind} {starts}", "kind": kind, "evidence": "{}"} | subject | times | more
+    names = {"change_id": f"{kind} {starts}", "kind": kind, "phase": "happened", "evidence": "{}"}
+    return names | subject | times | more
 
 
 def _restart(starts: float, ends: float, broker: int = 1) -> Row:
@@ -145,6 +146,10 @@ def test_a_roll_explains_what_it_makes_of_its_broker_and_of_others_what_no_findi
     assert _cause(bench, changes=(_restart(4.5, 5, broker=2),), events=down) == "BROKER_DOWN"
     earlier = (_event("BROKER_DOWN", 2), _event("HEALTHY", 5.5))
     assert _cause(bench, changes=(_restart(4.5, 5),), events=earlier) == "BROKER_DOWN"
+    just_before = (_event("BROKER_DOWN", 4.4), _event("HEALTHY", 5.5))
+    assert _cause(bench, changes=(_restart(4.5, 5),), events=just_before) == "BROKER_DOWN"
+    slow_before = (_event("DEGRADED", 4.4), _event("HEALTHY", 5.5))
+    assert _cause(bench, changes=(_restart(4.5, 5),), events=slow_before) == "roll"
     crash = _change("broker_restarted", 4.5, 5, broker_id=1, evidence='{"orderly": false}')
     assert _cause(bench, changes=(crash,)) == "unknown"
 
@@ -156,6 +161,8 @@ def test_a_change_explains_its_subject_while_it_lasts_and_for_a_while_after(benc
     assert _cause(bench, changes=(deploy,)) == "change"
     assert _cause(bench, changes=(deploy, _change("reassignment", 0, 5))) == "reassignment"
     assert _cause(bench, changes=(deploy | {"broker_id": 1},)) == "change"
+    assert _cause(bench, changes=(deploy | {"phase": "cancelled"},)) == "unknown"
+    assert _cause(bench, changes=(_change("throttle", 0, 4.5, phase="cancelled"),)) == "throttle"
     assert _cause(bench, changes=(deploy | {"broker_id": 2},)) == "unknown"
     of_segment = deploy | {"cluster_id": None, "segment": "fleet", "segment_value": ""}
     assert _cause(bench, changes=(of_segment,)) == "change"

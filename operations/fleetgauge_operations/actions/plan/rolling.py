@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from fleetgauge_core.slo.change_causes import RecordedChange, is_orderly_restart
+from fleetgauge_core.tables import ActionKind
 from fleetgauge_operations.actions.plan.case import ActionCase
 
 #: The next broker of a roll is restarted within this.
@@ -52,7 +53,9 @@ def find_rolling_clusters(
 
 def _has_ordered(case: ActionCase, restart: RecordedChange) -> bool:
     return (
-        (case.cluster_id, case.broker_id) == (restart.cluster_id, restart.broker_id)
+        case.kind in (ActionKind.RESTART, ActionKind.QUARANTINE_RESTART)
+        and case.has_changed_cluster
+        and (case.cluster_id, case.broker_id) == (restart.cluster_id, restart.broker_id)
         and case.began <= restart.starts
         and (case.ended is None or case.ended + _TOLERANCE > restart.starts)
     )

@@ -13,6 +13,7 @@ from fleetgauge_operations.changes.plan.reported_change import (
     MAX_TITLE,
     ReportedChange,
     ReportedChangeError,
+    is_usable_link,
     round_to_ms,
 )
 
@@ -30,6 +31,8 @@ class PostedReport:
 
     change: ReportedChange
     key: str | None = None
+    at: datetime | None = None
+    """The time of which it tells, if requests may come in another order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,10 +111,10 @@ def parse_github(document: Mapping[str, Any], context: ReportContext) -> PostedR
         ends=_required_time(status, "created_at") if status else starts,
         segment=context.segment[0],
         segment_value=context.segment[1],
-        author=_clean(_text(_object(deployment, "creator"), "login"), MAX_NAME),
-        link=_text(status, "target_url") or _text(status, "log_url") or _text(repository, "html_url") or None,
+        author=_clean(_text(deployment.get("creator") or {}, "login"), MAX_NAME),
+        link=_select_link(status.get("target_url"), status.get("log_url"), repository.get("html_url")),
     )
-    return PostedReport(change, f"deployment {_required_integer(deployment, 'id')}")
+    return PostedReport(change, f"deployment {_required_integer(deployment, 'id')}", change.ends)
 
 
 def parse_pagerduty(document: Mapping[str, Any], context: ReportContext) -> PostedReport | None:
@@ -122,7 +125,6 @@ def parse_pagerduty(document: Mapping[str, Any], context: ReportContext) -> Post
     payload, links = _object(document, "payload"), document.get("links") or []
     if not isinstance(links, list):
         raise ReportedChangeError("links: must be a list")
-    link = _text(links[0], "href") if links and isinstance(links[0], dict) else None
     at = _time(payload, "timestamp") or round_to_ms(context.now)
     return PostedReport(
         ReportedChange(
@@ -133,9 +135,14 @@ def parse_pagerduty(document: Mapping[str, Any], context: ReportContext) -> Post
             segment=context.segment[0],
             segment_value=context.segment[1],
             author=_clean(_text(payload, "source"), MAX_NAME),
-            link=link,
+            link=_select_link(*(link.get("href") for link in links if isinstance(link, dict))),
         )
     )
+
+
+def _select_link(*links: Any) -> str | None:
+    """Return the first of another system's links that can be used."""
+    return next((link for link in links if isinstance(link, str) and is_usable_link(link)), None)
 
 
 def _object(document: Mapping[str, Any], name: str) -> Mapping[str, Any]:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from uuid import NAMESPACE_URL, uuid5
 
@@ -15,6 +15,8 @@ MAX_LINK = 2_000
 _MAX_BROKER_ID = 2**31 - 1
 #: A change that is announced for later, or reported afterwards, within these.
 _LATEST, _EARLIEST = timedelta(days=35), timedelta(days=35)
+#: Whatever takes longer explains little of it.
+_LONGEST = timedelta(days=7)
 _LINK = re.compile(r"https?://\S+", re.IGNORECASE)
 #: Control characters, and halves of characters, which no text can be stored with.
 _UNUSABLE = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
@@ -46,17 +48,20 @@ def build_reported_record(
     source: str,
     clusters: Mapping[str, frozenset[tuple[str, str]]],
     now: datetime,
+    at: datetime | None = None,
 ) -> ClusterChange:
     """Return the record of a reported change. ``clusters`` are the segments of each cluster of the fleet.
 
-    Whoever reports a change again with another content amends it; with the same content, it is the same
-    record. Raises: ReportedChangeError with the first field that cannot be accepted, and why.
+    Whoever reports a change again amends it: of its records the latest counts, by the time ``at`` which they
+    tell of, by default ``now``. Raises: ReportedChangeError with the first field that cannot be accepted, and
+    why.
     """
+    reported_at = round_to_ms(at or now)
     _check_texts(change)
     _check_times(change, now)
     _check_subject(change, clusters)
     return ClusterChange(
-        event_id=uuid5(NAMESPACE_URL, f"{change_id} {change}").hex,
+        event_id=uuid5(NAMESPACE_URL, f"{change_id} {reported_at.isoformat()} {change}").hex,
         change_id=change_id,
         cluster_id=change.cluster_id,
         broker_id=change.broker_id,
@@ -64,7 +69,7 @@ def build_reported_record(
         segment_value=change.segment_value,
         kind=change.kind,
         phase=ChangePhase.HAPPENED.value,
-        at=now,
+        at=reported_at,
         starts=change.starts,
         ends=change.ends,
         source=source,
@@ -92,8 +97,13 @@ def _check_texts(change: ReportedChange) -> None:
             raise ReportedChangeError(f"{name}: has a control character, such as a line break")
     if not change.title.strip():
         raise ReportedChangeError("title: must not be blank: say in a few words what changes")
-    if change.link is not None and not _LINK.fullmatch(change.link):
+    if change.link is not None and not is_usable_link(change.link):
         raise ReportedChangeError("link: must begin with http:// or https:// and have no space")
+
+
+def is_usable_link(link: str) -> bool:
+    """Return whether a page may show it as a link."""
+    return len(link) <= MAX_LINK and bool(_LINK.fullmatch(link)) and not _UNUSABLE.search(link)
 
 
 def _check_times(change: ReportedChange, now: datetime) -> None:
@@ -101,8 +111,10 @@ def _check_times(change: ReportedChange, now: datetime) -> None:
         raise ReportedChangeError(f"to: {change.ends:%FT%TZ} is before from, {change.starts:%FT%TZ}")
     if change.starts > now + _LATEST or change.ends > now + _LATEST:
         raise ReportedChangeError(f"from, to: more than {_LATEST.days} days in the future")
-    if change.ends < now - _EARLIEST:
-        raise ReportedChangeError(f"to: more than {_EARLIEST.days} days ago, so that its minutes are closed")
+    if change.starts < now - _EARLIEST:
+        raise ReportedChangeError(f"from: more than {_EARLIEST.days} days ago: its weeks are closed")
+    if change.ends - change.starts > _LONGEST:
+        raise ReportedChangeError(f"from, to: longer than {_LONGEST.days} days; report its parts")
 
 
 def _check_subject(change: ReportedChange, clusters: Mapping[str, frozenset[tuple[str, str]]]) -> None:
@@ -133,3 +145,23 @@ def round_to_ms(at: datetime) -> datetime:
     except OverflowError:
         raise ReportedChangeError(f"{at.isoformat()}: is outside of the years 1 to 9999") from None
     return at.replace(microsecond=at.microsecond // 1000 * 1000)
+
+
+def withdraw(record: ClusterChange, author: str | None, now: datetime) -> ClusterChange:
+    """Return the record by which a reported change no longer counts.
+
+    Raises: ReportedChangeError if it was observed, not reported.
+    """
+    if record.kind not in REPORTED_KINDS:
+        raise ReportedChangeError(
+            f"{record.change_id}: what was observed ({record.kind}) cannot be withdrawn"
+        )
+    at = round_to_ms(now)
+    return replace(
+        record,
+        event_id=uuid5(NAMESPACE_URL, f"{record.change_id} {at.isoformat()} withdrawn").hex,
+        phase=ChangePhase.CANCELLED.value,
+        at=at,
+        ends=record.ends or record.starts,
+        author=author,
+    )

@@ -61,6 +61,12 @@ def test_a_post_that_is_too_long_is_refused_though_all_of_it_is_sent() -> None:
             assert document == {"error": f"{length} bytes, at most 65536 are read"}
 
 
+def test_a_length_that_is_no_number_of_a_computer_is_refused() -> None:
+    with ProcessHealth("watch", 60).serve(FREE_PORT, _echo) as at:
+        head = b"POST /now HTTP/1.1\r\nContent-Length: " + b"9" * 5000 + b"\r\n\r\n"
+        assert b" 413 " in _exchange(at, head)
+
+
 @pytest.mark.parametrize("header", ["", "Transfer-Encoding: chunked\r\n", "Content-Length: -1\r\n"])
 def test_a_post_without_a_length_is_refused(header: str) -> None:
     with ProcessHealth("watch", 60).serve(FREE_PORT, _echo) as at:

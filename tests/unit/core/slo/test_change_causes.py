@@ -24,7 +24,7 @@ def change(kind: str, first: float, last: float | None, broker_id: int | None = 
     ends = None if last is None else at(last)
     change_id = f"{kind} {first}"
     return RecordedChange(
-        change_id, "orders", broker_id, None, None, kind, ends or at(first), at(first), ends, "{}"
+        change_id, "orders", broker_id, None, None, kind, "happened", ends or at(first), at(first), ends, "{}"
     )
 
 
@@ -76,6 +76,21 @@ def test_a_fault_of_another_broker_or_of_the_cluster_stays_that() -> None:
 def test_a_restart_that_ends_a_fault_is_its_remedy_and_no_roll() -> None:
     stalled = (*finding("STORAGE_STALLED", 2, 6.5),)
     assert {cause(minute, restart(5, 6), findings=stalled) for minute in (2, 4, 5, 6)} == {"STORAGE_STALLED"}
+
+
+def test_an_outage_that_was_noticed_before_the_broker_was_told_to_stop_is_no_product_of_its_restart() -> None:
+    # Its connections end at 5; an operator acts within seconds.
+    assert cause(5, restart(5, 6), findings=(*finding("BROKER_DOWN", 4.8, 6.5),)) == "BROKER_DOWN"
+    # While it hands over what it leads, it may be slow.
+    assert cause(5, restart(5, 6), findings=(*finding("DEGRADED", 4.8, 6.5),)) == "roll"
+
+
+def test_a_report_that_was_withdrawn_explains_nothing() -> None:
+    deploy = change("deploy", 2, 4)
+    withdrawn = replace(deploy, phase="cancelled", at=at(9))
+    assert (cause(3, deploy), cause(3, deploy, withdrawn)) == ("change", "unknown")
+    # A reassignment that was cancelled has taken place until then.
+    assert cause(3, replace(change("reassignment", 2, 4), phase="cancelled")) == "reassignment"
 
 
 def test_a_restart_after_a_fault_was_resolved_is_a_roll() -> None:

@@ -3,7 +3,7 @@
 import json
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -42,17 +42,25 @@ CASE = ActionCase(
 )
 
 
+RESTART = replace(CASE, kind=ActionKind.RESTART, outcome=ActionOutcome.DONE, plan={})
+
+
 def roll_row(**columns: Any) -> dict[str, Any]:
     """Return a row of ops/actions, by default of a rolling restart that is in progress since noon."""
     row = {"action_id": "r1", "kind": "roll", "cluster_id": "orders", "starts": NOON, "author": "bob"}
     return row | {"broker_id": None, "ends": None, "reason": "4.4", "detail": None} | columns
 
 
+def find_rolling(folder: Path, now: datetime) -> frozenset[str]:
+    audit_log = AuditLog(str(folder))
+    return audit_log.find_rolling_clusters(audit_log.read_entries(), now)
+
+
 def test_a_stored_case_is_read_back_unchanged_after_an_update_too(tmp_path: Path) -> None:
     put(tmp_path, ACTIONS, [roll_row()])
     audit_log = AuditLog(str(tmp_path))
     audit_log.add_case(CASE)
-    assert audit_log.read_entries(NOON).cases == (CASE,)
+    assert audit_log.read_entries().cases == (CASE,)
     refused = replace(CASE, case_id="c2", began=NOON + HOUR, outcome=ActionOutcome.REFUSED, plan={})
     audit_log.add_case(refused)
     undone = replace(
@@ -64,7 +72,7 @@ def test_a_stored_case_is_read_back_unchanged_after_an_update_too(tmp_path: Path
         overruled=True,
     )
     audit_log.update_case(undone)
-    assert audit_log.read_entries(NOON).cases == (undone, refused)
+    assert audit_log.read_entries().cases == (undone, refused)
 
 
 @pytest.mark.parametrize(
@@ -82,8 +90,7 @@ def test_a_rolling_restart_is_in_progress_from_its_start_to_its_end(
     tmp_path: Path, row: Any, is_rolling: bool
 ) -> None:
     put(tmp_path, ACTIONS, [row])
-    entries = AuditLog(str(tmp_path)).read_entries(NOON + MINUTE)
-    assert ("orders" in entries.rolling_cluster_ids) is is_rolling
+    assert ("orders" in find_rolling(tmp_path, NOON + MINUTE)) is is_rolling
 
 
 def restarted(ends: Any = NOON, cluster_id: str = "orders", orderly: bool | None = True) -> dict[str, Any]:
@@ -111,29 +118,32 @@ def test_a_restart_that_somebody_ordered_is_part_of_a_roll_for_ten_minutes(
 ) -> None:
     put(tmp_path, ACTIONS, [])
     put(tmp_path, CHANGES, [row])
-    assert ("orders" in AuditLog(str(tmp_path)).read_entries(NOON).rolling_cluster_ids) is is_rolling
+    assert ("orders" in find_rolling(tmp_path, NOON)) is is_rolling
 
 
 @pytest.mark.parametrize(
     ("case", "is_rolling"),
     [
-        (replace(CASE, began=NOON - 2 * MINUTE), False),
-        (replace(CASE, began=NOON - 2 * MINUTE, ended=NOON - 1.5 * MINUTE), False),
-        (replace(CASE, began=NOON - 4 * MINUTE, ended=NOON - 3 * MINUTE), True),
-        (replace(CASE, broker_id=3, began=NOON - 2 * MINUTE), True),
-        (replace(CASE, began=NOON), True),
+        (replace(RESTART, began=NOON - 2 * MINUTE), False),
+        (replace(RESTART, began=NOON - 2 * MINUTE, ended=NOON - 1.5 * MINUTE), False),
+        (replace(RESTART, began=NOON - 4 * MINUTE, ended=NOON - 3 * MINUTE), True),
+        (replace(RESTART, broker_id=3, began=NOON - 2 * MINUTE), True),
+        (replace(RESTART, began=NOON), True),
+        # Of what nobody did, or of a demotion, no restart follows.
+        (replace(RESTART, began=NOON - 2 * MINUTE, outcome=ActionOutcome.ADVISED), True),
+        (replace(CASE, began=NOON - 2 * MINUTE), True),
     ],
 )
 def test_a_restart_that_a_case_ordered_is_no_roll(tmp_path: Path, case: ActionCase, is_rolling: bool) -> None:
     put(tmp_path, ACTIONS, [roll_row(ends=NOON)])
     put(tmp_path, CHANGES, [restarted()])
     AuditLog(str(tmp_path)).add_case(case)
-    assert ("orders" in AuditLog(str(tmp_path)).read_entries(NOON).rolling_cluster_ids) is is_rolling
+    assert ("orders" in find_rolling(tmp_path, NOON)) is is_rolling
 
 
 def test_a_missing_table_is_reported_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(TableStoreError, match="ops/actions: no such table"):
-        AuditLog(str(tmp_path)).read_entries(NOON)
+        AuditLog(str(tmp_path)).read_entries()
 
 
 class ContendedTable(TableStore):
@@ -160,7 +170,7 @@ def test_an_update_is_stored_although_other_processes_write_at_the_same_time(tmp
     audit_log.add_case(CASE)
     table = audit_log._table = ContendedTable(str(tmp_path), concurrent_writes=3)
     audit_log.update_case(replace(CASE, outcome=ActionOutcome.FAILED))
-    cases = AuditLog(str(tmp_path)).read_entries(NOON).cases
+    cases = AuditLog(str(tmp_path)).read_entries().cases
     assert {case.case_id: case.outcome for case in cases}[CASE.case_id] is ActionOutcome.FAILED
     assert len(cases) == 1 + 3 - table.remaining_writes > 1
 
@@ -190,7 +200,7 @@ def test_an_amendment_is_made_to_the_newest_version_of_the_case(tmp_path: Path) 
         return replace(case, accepted_by=(*(case.accepted_by or ()), "b"))
 
     audit_log.amend_case(CASE.case_id, add_receiver)
-    (case,) = AuditLog(str(tmp_path)).read_entries(NOON).cases
+    (case,) = AuditLog(str(tmp_path)).read_entries().cases
     assert (case.outcome, case.accepted_by) == (ActionOutcome.FAILED, ("a", "b"))
     assert seen == [ActionOutcome.BEGUN, ActionOutcome.FAILED]
 
@@ -202,7 +212,7 @@ def test_an_amendment_may_leave_the_case_unchanged(tmp_path: Path) -> None:
     version = TableStore(str(tmp_path), ACTIONS).version
     audit_log.amend_case(CASE.case_id, lambda _: None)
     audit_log.amend_case("of nobody", lambda case: replace(case, accepted_by=("a",)))
-    assert audit_log.read_entries(NOON).cases == (CASE,)
+    assert audit_log.read_entries().cases == (CASE,)
     assert TableStore(str(tmp_path), ACTIONS).version == version
 
 
@@ -218,7 +228,7 @@ def test_a_plan_of_any_kind_is_read_back_unchanged(tmp_path: Path) -> None:
     put(tmp_path, ACTIONS, [])
     case = replace(CASE, plan={"moved": [], "batches": {"0": [1, 2]}, "rate": 0})
     AuditLog(str(tmp_path)).add_case(case)
-    assert AuditLog(str(tmp_path)).read_entries(NOON).cases == (case,)
+    assert AuditLog(str(tmp_path)).read_entries().cases == (case,)
 
 
 def test_cases_of_many_clusters_are_stored_at_the_same_time(tmp_path: Path) -> None:
@@ -232,6 +242,6 @@ def test_cases_of_many_clusters_are_stored_at_the_same_time(tmp_path: Path) -> N
 
     with ThreadPoolExecutor(16) as workers:
         list(workers.map(store, range(16)))
-    cases = audit_log.read_entries(NOON).cases
+    cases = audit_log.read_entries().cases
     assert {case.outcome for case in cases} == {ActionOutcome.DONE}
     assert len(cases) == 16

@@ -1,6 +1,6 @@
 """What `changes --cost` shows of a change's cost."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +43,13 @@ def test_a_cost_is_the_difference_with_its_interval_and_what_was_expected() -> N
     ]
     nothing_known = dict.fromkeys(("bad_minutes", "bad_minutes_expected", "latency_budget_share"))
     (line,) = format_costs([cost(**nothing_known)])
-    assert line.startswith("orders: bad minutes unknown: too little was measured in the four weeks before;")
+    assert line.startswith(
+        "orders: bad minutes unknown: fewer than two of the four weeks before were measured;"
+    )
+    (line,) = format_costs([cost(**nothing_known, minutes_measured=0)])
+    assert line.startswith("orders: bad minutes unknown: nothing was measured meanwhile;")
+    (line,) = format_costs([cost(**nothing_known, ends=NOON + timedelta(days=8))])
+    assert line.startswith("orders: bad minutes unknown: it lasted longer than a week,")
 
 
 def test_costs_are_read_by_change_and_the_highest_comes_first(tmp_path: Path) -> None:

@@ -48,18 +48,18 @@ CHANGE_EVENT = {
 
 @dataclass
 class Stored:
-    """Where reports go; ``fails`` is a telemetry cluster that does not answer."""
+    """Where reports go; ``failure`` is raised instead."""
 
     records: list[ClusterChange] = field(default_factory=list)
-    fails: bool = False
+    failure: Exception | None = None
     may_go_on: Event = field(default_factory=Event)
     is_busy: Event = field(default_factory=Event)
 
     def publish(self, records: Sequence[ClusterChange]) -> None:
         self.is_busy.set()
         assert self.may_go_on.wait(60)
-        if self.fails:
-            raise KafkaUnavailableError("no answer")
+        if self.failure:
+            raise self.failure
         self.records += records
 
 
@@ -69,6 +69,7 @@ class Bench:
     stored: Stored
     times_s: list[float]
     registry: CollectorRegistry
+    times: list[datetime]
 
     def post(self, source: str, document: Any, headers: Mapping[str, str]) -> PostResponse:
         body = document if isinstance(document, bytes) else json.dumps(document).encode()
@@ -94,6 +95,7 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
     (tmp_path / "token").write_text("token-of-ci\n")
     monkeypatch.setenv("GITHUB_SECRET", "secret-of-github")
     monkeypatch.setenv("PAGER_KEY", "key-of-pager")
+    monkeypatch.setenv("BLANK_TOKEN", " \n")
     fleet = Fleet.model_validate(
         {
             "clusters": [
@@ -110,17 +112,19 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
                 },
                 {"name": "pager", "form": "pagerduty", "token": {"env": "PAGER_KEY"}},
                 {"name": "unset", "token": {"env": "NOT_SET_ANYWHERE"}},
+                {"name": "blank", "token": {"env": "BLANK_TOKEN"}},
+                {"name": "blank-hub", "form": "github", "token": {"env": "BLANK_TOKEN"}},
             ],
         }
     )
     stored, times_s = Stored(), [0.0]
     stored.may_go_on.set()
-    registry = CollectorRegistry()
+    registry, times = CollectorRegistry(), [NOW]
     receiver = ChangeReceiver(
-        lambda: fleet, stored.publish, lambda: NOW, ReportMetrics(registry), lambda: times_s[-1]
+        lambda: fleet, stored.publish, lambda: times[-1], ReportMetrics(registry), lambda: times_s[-1]
     )
     with receiver:
-        yield Bench(receiver, stored, times_s, registry)
+        yield Bench(receiver, stored, times_s, registry, times)
 
 
 def test_a_report_is_stored_before_it_is_answered(bench: Bench) -> None:
@@ -133,7 +137,7 @@ def test_a_report_is_stored_before_it_is_answered(bench: Bench) -> None:
     assert (record.kind, record.author, record.link) == ("deploy", "eve", "https://ci.example/1")
     assert record.starts == NOW.replace(hour=10, minute=0, microsecond=0)
     assert record.ends == NOW.replace(hour=11, minute=30, microsecond=0)
-    assert (record.source, record.at) == ("webhook: ci", NOW)
+    assert (record.source, record.at) == ("webhook: ci", NOW.replace(microsecond=123000))
 
 
 def test_a_report_without_times_or_clusters_is_of_now_and_of_the_sources_segment(bench: Bench) -> None:
@@ -147,11 +151,15 @@ def test_a_report_without_times_or_clusters_is_of_now_and_of_the_sources_segment
 
 
 def test_a_report_with_an_id_can_be_sent_again_and_amended(bench: Bench) -> None:
-    for end in ("2026-03-02T12:10:00Z", "2026-03-02T12:10:00Z", "2026-03-02T12:30:00Z"):
+    # The last one takes back the second one.
+    for number, end in enumerate(("2026-03-02T12:10:00Z", "2026-03-02T12:30:00Z", "2026-03-02T12:10:00Z")):
+        bench.times.append(NOW + number * timedelta(seconds=1))
         times = {"from": "2026-03-02T12:00:00Z", "to": end}
         assert bench.own(OWN | {"id": "release 9"} | times).status == 202
     assert len({record.change_id for record in bench.stored.records}) == 1
-    assert len({record.event_id for record in bench.stored.records}) == 2
+    assert len({record.event_id for record in bench.stored.records}) == 3
+    latest = max(bench.stored.records, key=lambda record: record.at)
+    assert latest.ends == NOW.replace(minute=10, microsecond=0)
     bench.own(OWN)
     bench.own(OWN)
     assert len({record.change_id for record in bench.stored.records}) == 3
@@ -182,6 +190,9 @@ def test_a_report_with_an_id_can_be_sent_again_and_amended(bench: Bench) -> None
         (OWN | {"from": "yesterday"}, "from: 'yesterday' is not a time with its zone"),
         (OWN | {"from": "2026-03-02T10:00:00"}, "is not a time with its zone"),
         (OWN | {"from": "0001-01-01T00:00:00+14:00"}, "is outside of the years 1 to 9999"),
+        (OWN | {"from": "1970-01-01T00:00:00Z"}, "from: more than 35 days ago"),
+        (OWN | {"from": "0001-01-01T00:00:00Z", "to": "2026-03-02T12:00:00Z"}, "from: more than 35 days"),
+        (OWN | {"from": "2026-02-20T00:00:00Z", "to": "2026-03-02T12:00:00Z"}, "longer than 7 days"),
         (OWN | {"to": "2026-03-01T10:00:00Z"}, "to: 2026-03-01T10:00:00Z is before from"),
         (OWN | {"from": "2027-03-02T10:00:00Z"}, "from, to: more than 35 days in the future"),
         (OWN | {"link": "javascript:alert(1)"}, "link: must begin with http"),
@@ -217,10 +228,23 @@ def test_a_report_without_the_token_of_its_source_is_refused(
     assert bench.post("pager", CHANGE_EVENT | {"routing_key": "wrong"}, {}).status == HTTPStatus.UNAUTHORIZED
 
 
-def test_a_token_that_cannot_be_read_is_said_without_its_place(bench: Bench) -> None:
-    answer = bench.post("unset", OWN, {"authorization": "Bearer x"})
+@pytest.mark.parametrize("given", ["x", ""])
+@pytest.mark.parametrize("source", ["unset", "blank", "blank-hub"])
+def test_a_token_that_cannot_be_read_or_is_blank_lets_nobody_in(
+    bench: Bench, source: str, given: str
+) -> None:
+    signature = hmac.new(given.encode(), json.dumps(OWN).encode(), hashlib.sha256).hexdigest()
+    headers = {"authorization": f"Bearer {given}", "x-hub-signature-256": f"sha256={signature}"}
+    answer = bench.post(source, OWN, headers)
     assert answer.status == HTTPStatus.SERVICE_UNAVAILABLE
     assert answer.document == {"error": "the token of this source cannot be read here"}
+
+
+def test_whatever_fails_while_a_report_is_stored_is_503_and_ends_nothing(bench: Bench) -> None:
+    bench.stored.failure = RuntimeError("a fault of the client library")
+    assert bench.own(OWN).status == HTTPStatus.SERVICE_UNAVAILABLE
+    bench.stored.failure = None
+    assert bench.own(OWN).status == HTTPStatus.ACCEPTED
 
 
 def test_another_path_is_not_found(bench: Bench) -> None:
@@ -240,11 +264,11 @@ def test_more_than_a_source_may_send_is_refused_until_some_time_has_passed(bench
 
 
 def test_a_telemetry_cluster_that_does_not_answer_is_503(bench: Bench) -> None:
-    bench.stored.fails = True
+    bench.stored.failure = KafkaUnavailableError("no answer")
     answer = bench.own(OWN)
     assert answer.status == HTTPStatus.SERVICE_UNAVAILABLE
     assert "send it again later" in answer.document["error"]
-    bench.stored.fails = False
+    bench.stored.failure = None
     assert bench.own(OWN).status == HTTPStatus.ACCEPTED
 
 
@@ -280,6 +304,16 @@ def test_a_deployment_of_github_is_a_change_until_its_last_status(bench: Bench) 
     assert ended.ends == datetime(2026, 3, 2, 11, 58, tzinfo=UTC)
     assert (ended.title, ended.link) == ("shop/orders v2.4 to production: success", "https://ci.example/9")
     assert (ended.segment, ended.segment_value) == ("region", "eu")
+
+
+def test_a_deployment_that_is_delivered_after_its_status_does_not_take_back_its_end(bench: Bench) -> None:
+    document = {"deployment": DEPLOYMENT | {"creator": None}, "repository": REPOSITORY}
+    bad_link = STATUS | {"target_url": "javascript:alert(1)", "log_url": "x" * 3000}
+    assert bench.github("deployment_status", document | {"deployment_status": bad_link}).status == 202
+    assert bench.github("deployment", document).status == 202
+    latest = max(bench.stored.records, key=lambda record: record.at)
+    assert latest.ends == datetime(2026, 3, 2, 11, 58, tzinfo=UTC)
+    assert (latest.link, latest.author) == ("https://github.example/shop/orders", None)
 
 
 @pytest.mark.parametrize(

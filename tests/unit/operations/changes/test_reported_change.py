@@ -41,7 +41,10 @@ def test_a_report_becomes_a_record_that_survives_the_topic() -> None:
             {"starts": NOW + timedelta(days=36), "ends": NOW + timedelta(days=36)},
             "from, to: more than 35 days",
         ),
-        ({"starts": NOW - timedelta(days=36), "ends": NOW - timedelta(days=36)}, "to: more than 35 days ago"),
+        (
+            {"starts": NOW - timedelta(days=36), "ends": NOW - timedelta(days=36)},
+            "from: more than 35 days ago",
+        ),
         ({"cluster_id": "nobody"}, "cluster: the fleet has no cluster 'nobody'"),
         ({"segment": "region", "segment_value": "eu"}, "cluster, segment: give one of them"),
         ({"cluster_id": None, "broker_id": 1}, "broker: needs the cluster"),

@@ -12,6 +12,7 @@ from fleetgauge_local.mirror_maker import MIRROR_LOCK
 from fleetgauge_pipelines.io import jars
 from fleetgauge_pipelines.io.errors import JarError
 from fleetgauge_pipelines.io.jars import SPARK_LOCK, Jar, fetch_jars, read_lock
+from tests.kafka.older_kafka import OLDER_KAFKA_LOCK
 
 CONTENT = b"a jar"
 JAR = Jar("org.example", "library", "1.0", "", hashlib.sha256(CONTENT).hexdigest())
@@ -113,7 +114,11 @@ def test_a_read_only_cache_is_reported(lock: Path, tmp_path: Path) -> None:
         fetch_jars(lock, cache, quiet)
 
 
-@pytest.mark.parametrize("lock", [SPARK_LOCK, KAFKA_LOCK, MIRROR_LOCK], ids=["spark", "kafka", "mirror"])
+@pytest.mark.parametrize(
+    "lock",
+    [SPARK_LOCK, KAFKA_LOCK, MIRROR_LOCK, OLDER_KAFKA_LOCK],
+    ids=["spark", "kafka", "mirror", "older-kafka"],
+)
 def test_locks_match_their_specs_and_contain_no_url(lock: Path) -> None:
     spec = lock.with_name(lock.name.replace(".lock.toml", ".toml"))
     assert LockFile.load(lock).spec_hash == compute_spec_hash(spec)

@@ -88,7 +88,20 @@ def test_one_input_of_records_or_a_file_of_changes_must_be_given(arguments: list
         ('[{"starts": "2026-03-02T10:00:00Z"}]', "change 0: kind: is missing"),
         ('[{"kind": 7, "starts": "2026-03-02T10:00:00Z"}]', "change 0: kind: must be text"),
         ('[{"kind": "x", "starts": "2026-03-02T10:00:00Z", "broker": "2"}]', "broker: must be a whole"),
-        ('[{"kind": "x", "starts": "2026-03-02T10:00:00Z", "evidence": []}]', "evidence: must be an object"),
+        (
+            '[{"kind": "x", "starts": "2026-03-02T10:00:00Z", "evidence": []}]',
+            "evidence: is not a JSON object",
+        ),
+        (
+            '[{"kind": "x", "starts": "2026-03-02T10:00:00Z", "cluster_id": "a"}]',
+            "'cluster_id' is no key of a",
+        ),
+        ('[{"kind": "x", "starts": "2026-03-02T10:00:00Z", "cluster": "a"}]', "kind: 'x' is none of "),
+        ('[{"kind": "deploy", "starts": "2026-03-02T10:00:00Z", "cluster": "b"}]', "has no cluster 'b'"),
+        ('[{"kind": "deploy", "starts": "2026-03-02T10:00:00Z"}]', "give a cluster, or segment and"),
+        ('[{"kind": "deploy", "starts": "0001-01-01T00:00:00+14:00"}]', "starts: is outside of the calendar"),
+        ('[{"kind": "deploy", "starts": "0001-01-01T00:00:00Z"}]', "starts: is outside of the years 1970"),
+        ('[{"kind": "deploy", "starts": "2026-03-02T10:00:00Z", "title": "\\ud800"}]', "half of a character"),
         (
             '[{"kind": "x", "starts": "2026-03-02T10:00:00Z", "ends": "2026-03-02T09:00:00Z"}]',
             "change 0: ends: is before starts",

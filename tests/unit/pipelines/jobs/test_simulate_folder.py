@@ -9,7 +9,7 @@ from fleetgauge_core.fleet import load_fleet
 from fleetgauge_core.lake.lease import LeaseError, hold_lease
 from fleetgauge_pipelines.jobs.changes import read_change_file
 from fleetgauge_pipelines.jobs.simulate_folder import ForeignFolderError, SimulatedFolder
-from tests.unit.pipelines.simulation.histories import history
+from tests.unit.pipelines.simulation.histories import MONDAY, history
 
 ARGUMENTS = {"seed": 1}
 RESULT = {"clusters": 3}
@@ -43,7 +43,9 @@ def test_a_begun_simulation_has_a_fleet_file_and_a_ledger(tmp_path: Path) -> Non
     assert (fleet.simulated, fleet.lake) == (True, str(folder.lake))
     ledger = json.loads((folder.path / "ledger.json").read_text())
     assert ledger == history().ledger()
-    assert len(read_change_file(folder.path / "changes.json")) == len(list(history().change_records()))
+    assert len(read_change_file(folder.path / "changes.json", fleet, MONDAY)) == len(
+        list(history().change_records())
+    )
 
 
 def test_beginning_again_deletes_the_earlier_simulation(tmp_path: Path) -> None:

@@ -1,0 +1,126 @@
+"""An hour of faults in which nothing changes: an observer records leaderships and fencing, and nothing else.
+
+    python -m tests.chaos.observe_faults --minutes 60 --seed 1
+
+Runs what the demo runs, and hangs, slows down and cuts off brokers in turn. No process of a broker ends, no
+setting is altered and no partition is moved; so only fencing, leaderships and the controller change, and only
+of brokers that have a fault. Prints one JSON value; exits with 0 iff that is what was recorded.
+"""
+
+import json
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import click
+
+from fleetgauge_core.contract import ClusterChange
+from fleetgauge_local.runner_protocol import FaultKind
+from fleetgauge_operations.changes.change_topic import read_change_records
+from tests.chaos._running_fleet import Scene, running_scene
+from tests.chaos._streaming import Command, log_progress
+from tests.waiting import let_pass
+
+CLUSTERS, BROKERS = ("orders", "payments"), (1, 2, 3)
+WARM_UP_S, FAULT_S, REST_S = 90, 40, 50
+SLOW_MS = 200
+#: A fault shows this long after its end at the latest: the next look, and a minute of moved leaderships.
+SHOWN_WITHIN = timedelta(seconds=120)
+#: What follows from a fault of a broker, if the record names that broker.
+OF_BROKER = frozenset({"broker_fenced", "broker_unfenced"})
+#: What may follow from any fault of the cluster: leaders are balanced minutes later.
+OF_CLUSTER = frozenset({"leadership_moved", "controller_moved"})
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A fault of a broker, from when until when it may show."""
+
+    kind: FaultKind
+    cluster: str
+    broker: int
+    starts: datetime
+    ends: datetime
+
+
+def inject(scene: Scene, kind: FaultKind, cluster: str, broker: int) -> Fault:
+    starts, started_s = datetime.now(UTC), time.monotonic()
+    log_progress(f"{kind} of {cluster} {broker}")
+    if kind == "hang":
+        scene.local.fault(kind, cluster, broker, for_s=FAULT_S)
+        let_pass(started_s + FAULT_S)
+    else:
+        scene.local.fault(kind, cluster, broker, delay_ms=SLOW_MS if kind == "slow" else None)
+        let_pass(started_s + FAULT_S)
+        scene.local.fault("heal", cluster, broker)
+    scene.local.wait_ready()
+    return Fault(kind, cluster, broker, starts, datetime.now(UTC) + SHOWN_WITHIN)
+
+
+def is_true(record: ClusterChange, faults: Sequence[Fault]) -> bool:
+    """Return whether a record is what a fault does to a cluster."""
+    if record.kind in OF_CLUSTER:
+        return any(fault.cluster == record.cluster_id for fault in faults)
+    return record.kind in OF_BROKER and any(
+        (fault.cluster, fault.broker) == (record.cluster_id, record.broker_id)
+        and fault.starts <= record.at <= fault.ends
+        for fault in faults
+    )
+
+
+def describe(records: Sequence[ClusterChange], faults: Sequence[Fault]) -> dict[str, Any]:
+    untrue = [record for record in records if not is_true(record, faults)]
+    return {
+        "faults": dict(Counter(fault.kind for fault in faults)),
+        "recorded": dict(Counter(record.kind for record in records)),
+        "untrue": [
+            {
+                "kind": record.kind,
+                "cluster": record.cluster_id,
+                "broker": record.broker_id,
+                "topic": record.topic,
+                "at": record.at.isoformat(timespec="seconds"),
+                "before": record.before,
+                "after": record.after,
+            }
+            for record in untrue
+        ],
+    }
+
+
+@click.command()
+@click.option("--minutes", default=60, show_default=True, type=click.IntRange(min=1))
+@click.option("--seed", default=1, show_default=True, help="Seed of the faults.")
+@click.option("--json", "_", is_flag=True, help="Has no effect: the result is always JSON.")
+def main(minutes: int, seed: int, _: bool) -> None:
+    random, faults = Random(seed), list[Fault]()
+    kinds: tuple[FaultKind, ...] = ("hang", "slow", "blackhole")
+    with tempfile.TemporaryDirectory(prefix="fleetgauge-observe-") as name:
+        folder = Path(name)
+        with running_scene(folder) as scene:
+            observer = Command(folder / "observe.log", "observe", "--config", str(scene.config))
+            with observer:
+                let_pass(time.monotonic() + WARM_UP_S)
+                since, end_s = datetime.now(UTC), time.monotonic() + 60 * minutes
+                while time.monotonic() < end_s:
+                    kind = kinds[len(faults) % len(kinds)]
+                    faults.append(inject(scene, kind, random.choice(CLUSTERS), random.choice(BROKERS)))
+                    let_pass(time.monotonic() + REST_S)
+                let_pass(time.monotonic() + SHOWN_WITHIN.total_seconds())
+                records = [record for record in read_change_records(scene.telemetry) if record.at >= since]
+                assert observer.is_alive, observer.output[-3000:]
+    report = describe(records, faults)
+    print(json.dumps(report, indent=2))
+    fenced = report["recorded"].get("broker_fenced", 0)
+    sys.exit(0 if fenced and not report["untrue"] else 1)
+
+
+if __name__ == "__main__":
+    main()
