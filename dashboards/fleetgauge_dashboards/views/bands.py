@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from fleetgauge_core.slo.corrections import Correction, find_occurrences
-from fleetgauge_core.tables import REMARK_KINDS, ChangeKind
+from fleetgauge_core.tables import REMARK_KINDS, REPORTED_KINDS, ChangeKind, ChangePhase
 from fleetgauge_dashboards.links import Span
 from fleetgauge_dashboards.views.actions import parse_action
 from fleetgauge_dashboards.views.alerts import HealthAlert
@@ -106,14 +106,16 @@ def change_bands(
 ) -> tuple[Band, ...]:
     """Return the changes of the cluster, and of its segments, that may explain minutes.
 
-    Restarts that follow each other are one band. Changes that have not ended end at ``now``.
+    Restarts that follow each other are one band. Changes that have not ended end at ``now``. Reports that
+    were withdrawn are left out.
     """
     latest = {row["change_id"]: row for row in sorted(rows, key=lambda row: row["at"])}
     of_cluster = sorted(
         (
             row
             for row in latest.values()
-            if row["cluster_id"] == cluster_id or (row["segment"], row["segment_value"]) in segments
+            if (row["cluster_id"] == cluster_id or (row["segment"], row["segment_value"]) in segments)
+            and not _is_withdrawn(row)
         ),
         key=lambda row: row["starts"],
     )
@@ -135,6 +137,10 @@ def change_bands(
     return tuple(band for band in bands if band)
 
 
+def _is_withdrawn(row: Row) -> bool:
+    return row["kind"] in REPORTED_KINDS and row["phase"] == ChangePhase.CANCELLED
+
+
 def _group_restarts(restarts: Iterable[Row]) -> list[list[Row]]:
     groups: list[list[Row]] = []
     for row in restarts:
@@ -148,7 +154,7 @@ def _group_restarts(restarts: Iterable[Row]) -> list[list[Row]]:
 def _restart_band(restarts: Sequence[Row], span: Span) -> Band | None:
     brokers = sorted({row["broker_id"] for row in restarts})
     names = f"broker {brokers[0]}" if len(brokers) == 1 else f"brokers {', '.join(map(str, brokers))}"
-    starts, ends = restarts[0]["starts"], restarts[-1]["ends"] or restarts[-1]["starts"]
+    starts, ends = restarts[0]["starts"], max(row["ends"] or row["starts"] for row in restarts)
     label = _shorten(f"restart of {names}")
     return _clip_band(starts, max(ends, starts + _LEAST_WIDTH), span, label, BandKind.CHANGE)
 
