@@ -126,7 +126,14 @@ def test_recomputed_budget_findings_are_those_of_the_watch(
         "command",
         title="orders 2.4",
     )
-    write_rows(tmp_path / "lake", CHANGES, [asdict(deploy), asdict(replace(deploy, cluster_id="payments"))])
+    write_rows(
+        tmp_path / "lake",
+        CHANGES,
+        [
+            asdict(deploy),
+            asdict(replace(deploy, event_id="event 2", change_id="change 2", cluster_id="payments")),
+        ],
+    )
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(backtest_command, "open_lake_for_reading", lambda _: nullcontext((spark, lake)))
         arguments = ["--from", f"{NOON:%FT%TZ}", "--to", f"{END:%FT%TZ}", "--lake", str(tmp_path / "lake")]

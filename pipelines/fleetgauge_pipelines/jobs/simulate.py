@@ -54,11 +54,12 @@ def simulate_lake(
     spark: SparkSession, lake: Lake, fleet: Fleet, simulated: SimulatedFleet, advance: ReportProgress
 ) -> SimulatedRowCounts:
     """Fill an empty lake with the whole history, as a pipeline would have left it at the history's end."""
-    pipeline = Pipeline(spark, lake, fleet)
-    pipeline.open()
+    lake.create_tables()
     _write_minutes(lake, fleet, simulated, advance)
     _write_broker_minutes(lake, simulated, advance)
     _write_events(lake, simulated)
+    pipeline = Pipeline(spark, lake, fleet)
+    pipeline.open()
     _compute_weeks(pipeline, fleet, simulated, advance)
     pipeline.compute_change_costs(simulated.end)
     tables = (CLUSTER_MINUTES, BROKER_MINUTES, CLUSTER_WEEKS, FLEET_WEEKS)

@@ -144,8 +144,7 @@ def test_changes_of_the_cluster_and_of_its_segments_are_marked_by_their_latest_r
 
 def test_restarts_that_follow_each_other_are_one_band() -> None:
     rows = [
-        change("broker_restarted", at, at + 0.5, broker_id=broker)
-        for at, broker in ((5, 3), (9, 1), (40, 1))
+        change("broker_restarted", at, at + 0.5, broker_id=broker) for at, broker in ((5, 3), (9, 1), (40, 1))
     ]
     rows.append(change("broker_restarted", 2, 11, broker_id=2))
     bands = change_bands(rows, "orders-eu", set(), HOUR, LATER)
