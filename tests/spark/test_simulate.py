@@ -257,9 +257,9 @@ def test_each_change_has_a_cost_that_agrees_with_the_ledger(simulated_lake: Simu
     ]
     costs = {row["change_id"]: row for row in simulated_lake.rows(CHANGE_COSTS)}
     # Of the first two weeks there are too few to compare with.
-    known = [change for change in lasting if costs[change["id"]]["bad_minutes"] is not None]
-    assert len(known) > 1
-    for change in known:
+    compared = [change for change in lasting if costs[change["id"]]["bad_minutes"] is not None]
+    assert len(compared) > 1
+    for change in compared:
         row, planted = costs[change["id"]], minutes.get(change["incident"], 0)
         assert row["cluster_id"] == change["cluster_id"]
         assert abs(row["bad_minutes"] - planted) <= 2, change

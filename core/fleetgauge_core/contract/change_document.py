@@ -3,10 +3,11 @@
 import json
 import re
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
+from fleetgauge_core.contract.json_fields import JsonFieldError, read_integer, read_text, read_time
 from fleetgauge_core.contract.records import ClusterChange
 
 #: Fields that hold text, and those that hold any JSON value, by their names in a document.
@@ -72,20 +73,31 @@ def read_change_document(document: Any, now: datetime) -> ClusterChange:
         raise ChangeDocumentError(
             f"{unknown[0][:60]!r} is no key of a change; those are {', '.join(sorted(_KEYS))}"
         )
-    starts, ends = _time(document, "starts"), _optional_time(document, "ends")
+    try:
+        change = _read_fields(document, now)
+        change.check()
+    except ValueError as error:
+        raise ChangeDocumentError(str(error)) from error
+    return change
+
+
+def _read_fields(document: Mapping[str, Any], now: datetime) -> ClusterChange:
+    starts, ends, at = (read_time(document, name) for name in ("starts", "ends", "at"))
     texts = {field: _text(document, name) for name, field in _TEXTS.items()}
     values = {name: _encode(document, name) for name in _VALUES}
     kind = _text(document, "kind")
     if not kind:
-        raise ChangeDocumentError("kind: is missing")
+        raise JsonFieldError("kind: is missing")
+    if starts is None:
+        raise JsonFieldError("starts: is missing")
     name = json.dumps(document, sort_keys=True)
-    change = ClusterChange(
+    return ClusterChange(
         event_id=uuid5(NAMESPACE_URL, name).hex,
         change_id=_text(document, "change_id") or uuid5(NAMESPACE_URL, f"change {name}").hex,
         broker_id=_broker(document),
         kind=kind,
         phase=_text(document, "phase") or ("begun" if ends is None else "ended"),
-        at=_optional_time(document, "at") or now,
+        at=at or now,
         starts=starts,
         ends=ends,
         source=_text(document, "source") or "file",
@@ -94,19 +106,12 @@ def read_change_document(document: Any, now: datetime) -> ClusterChange:
         evidence=values["evidence"] or "{}",
         **texts,
     )
-    try:
-        change.check()
-    except ValueError as error:
-        raise ChangeDocumentError(str(error)) from error
-    return change
 
 
 def _text(document: Mapping[str, Any], name: str) -> str | None:
-    value = document.get(name)
-    if value is not None and not isinstance(value, str):
-        raise ChangeDocumentError(f"{name}: must be text")
+    value = read_text(document, name)
     if value is not None and _HALF_CHARACTER.search(value):
-        raise ChangeDocumentError(f"{name}: has half of a character, which cannot be stored")
+        raise JsonFieldError(f"{name}: has half of a character, which cannot be stored")
     return value
 
 
@@ -116,32 +121,7 @@ def _encode(document: Mapping[str, Any], name: str) -> str | None:
 
 
 def _broker(document: Mapping[str, Any]) -> int | None:
-    value = document.get("broker")
-    if value is None:
-        return None
-    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MAX_BROKER_ID:
-        return value
-    raise ChangeDocumentError(f"broker: must be a whole number from 0 to {_MAX_BROKER_ID}")
-
-
-def _time(document: Mapping[str, Any], name: str) -> datetime:
-    at = _optional_time(document, name)
-    if at is None:
-        raise ChangeDocumentError(f"{name}: is missing")
-    return at
-
-
-def _optional_time(document: Mapping[str, Any], name: str) -> datetime | None:
-    text = _text(document, name)
-    if text is None:
-        return None
-    try:
-        at = datetime.fromisoformat(text)
-    except ValueError:
-        at = None
-    if at is None or at.tzinfo is None:
-        raise ChangeDocumentError(f"{name}: is not a time with its zone, such as 2026-03-02T10:00:00Z")
-    try:
-        return at.astimezone(UTC)
-    except OverflowError:
-        raise ChangeDocumentError(f"{name}: is outside of the calendar") from None
+    broker = read_integer(document, "broker")
+    if broker is not None and not 0 <= broker <= _MAX_BROKER_ID:
+        raise JsonFieldError(f"broker: must be from 0 to {_MAX_BROKER_ID}")
+    return broker

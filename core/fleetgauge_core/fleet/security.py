@@ -77,7 +77,7 @@ class Secret(FrozenModel):
     @staticmethod
     def _require_text(text: str, where: str) -> str:
         if not text.strip():
-            # Whoever compares a token with nothing would let everybody in.
+            # An empty token would match a request that gives none.
             raise SecretError(f"the secret in {where} is empty")
         return text
 

@@ -83,9 +83,9 @@ class LossSeries:
         if not len(numbers):
             return cls(0, np.zeros(1), np.zeros(1))
         first = int(numbers.min())
-        dense, known = (np.zeros(int(numbers.max()) - first + 1) for _ in range(2))
-        dense[numbers - first], known[numbers - first] = values, 1
-        return cls(first, *(np.concatenate([[0.0], np.cumsum(each)]) for each in (dense, known)))
+        lost, measured = (np.zeros(int(numbers.max()) - first + 1) for _ in range(2))
+        lost[numbers - first], measured[numbers - first] = values, 1
+        return cls(first, *(np.concatenate([[0.0], np.cumsum(each)]) for each in (lost, measured)))
 
     def sum(self, starts: ArrayLike, length: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the losses and the measured minutes of windows of one length."""

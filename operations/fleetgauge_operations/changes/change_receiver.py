@@ -18,6 +18,7 @@ from types import TracebackType
 from typing import Any
 
 from fleetgauge_core.contract import ClusterChange
+from fleetgauge_core.contract.json_fields import JsonFieldError
 from fleetgauge_core.fleet import ChangeSource, Fleet, SecretError
 from fleetgauge_core.kafka import KafkaUnavailableError
 from fleetgauge_core.runtime.posts import Post, PostResponse
@@ -169,7 +170,7 @@ class ChangeReceiver(AbstractContextManager["ChangeReceiver"]):
                 now,
                 report.at,
             )
-        except ReportedChangeError as error:
+        except (JsonFieldError, ReportedChangeError) as error:
             raise _RefusedError(HTTPStatus.BAD_REQUEST, str(error)) from error
 
     def _enqueue(self, record: ClusterChange) -> Future[PostResponse]:

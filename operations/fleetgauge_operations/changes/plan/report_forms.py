@@ -4,8 +4,9 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
+from fleetgauge_core.contract.json_fields import JsonFieldError, read_integer, read_text, read_time
 from fleetgauge_core.fleet import WHOLE_FLEET, split_segment
 from fleetgauge_core.tables import ChangeKind
 from fleetgauge_operations.changes.plan.reported_change import (
@@ -16,6 +17,8 @@ from fleetgauge_operations.changes.plan.reported_change import (
     is_usable_link,
     round_to_ms,
 )
+
+Value = TypeVar("Value")
 
 #: The states of a GitHub deployment in which it has come to its end.
 _FINAL_STATES = frozenset({"success", "failure", "error"})
@@ -55,12 +58,12 @@ ParseReport = Callable[[Mapping[str, Any], ReportContext], PostedReport | None]
 def parse_own(document: Mapping[str, Any], context: ReportContext) -> PostedReport | None:
     """Return the change in a report of Fleetgauge's own form.
 
-    Raises: ReportedChangeError with the first field that cannot be accepted.
+    Raises: JsonFieldError or ReportedChangeError with the first field that cannot be accepted.
     """
     if unknown := sorted(set(document) - _OWN_KEYS):
-        known = ", ".join(sorted(_OWN_KEYS))
-        raise ReportedChangeError(f"{_shorten(unknown[0])!r} is no field of a change; those are {known}")
-    cluster_id, named = _text(document, "cluster"), _text(document, "segment")
+        fields = ", ".join(sorted(_OWN_KEYS))
+        raise ReportedChangeError(f"{_shorten(unknown[0])!r} is no field of a change; those are {fields}")
+    cluster_id, named = read_text(document, "cluster"), read_text(document, "segment")
     whole_fleet = document.get("fleet", False)
     if not isinstance(whole_fleet, bool):
         raise ReportedChangeError("fleet: must be true or false")
@@ -74,53 +77,54 @@ def parse_own(document: Mapping[str, Any], context: ReportContext) -> PostedRepo
         segment = WHOLE_FLEET if whole_fleet else context.segment
     starts = _time(document, "from") or round_to_ms(context.now)
     change = ReportedChange(
-        kind=_text(document, "kind") or ChangeKind.OTHER.value,
-        title=_text(document, "title") or "",
+        kind=read_text(document, "kind") or ChangeKind.OTHER.value,
+        title=read_text(document, "title") or "",
         starts=starts,
         ends=_time(document, "to") or starts,
         cluster_id=cluster_id,
-        broker_id=_integer(document, "broker"),
+        broker_id=read_integer(document, "broker"),
         segment=None if cluster_id is not None else segment[0],
         segment_value=None if cluster_id is not None else segment[1],
-        author=_text(document, "author"),
-        link=_text(document, "link"),
+        author=read_text(document, "author"),
+        link=read_text(document, "link"),
     )
-    return PostedReport(change, _text(document, "id") or None)
+    return PostedReport(change, read_text(document, "id") or None)
 
 
 def parse_github(document: Mapping[str, Any], context: ReportContext) -> PostedReport | None:
     """Return the change in a webhook of GitHub for a deployment, or for the status in which it has ended.
 
     The documentation of GitHub's events ``deployment`` and ``deployment_status`` describes them. Raises:
-    ReportedChangeError with the first field that cannot be accepted.
+    JsonFieldError or ReportedChangeError with the first field that cannot be accepted.
     """
     if context.event not in ("deployment", "deployment_status"):
         return None
     deployment, repository = _object(document, "deployment"), _object(document, "repository")
     status = _object(document, "deployment_status") if context.event == "deployment_status" else {}
-    state = _text(status, "state")
+    state = read_text(status, "state")
     if status and state not in _FINAL_STATES:
         return None
-    starts = _required_time(deployment, "created_at")
-    name = " ".join(filter(None, (_text(repository, "full_name"), _text(deployment, "ref"))))
-    place = f" to {environment}" if (environment := _text(deployment, "environment")) else ""
+    creator = _object(deployment, "creator") if deployment.get("creator") else {}
+    starts = _require(_time(deployment, "created_at"), "created_at")
+    name = " ".join(filter(None, (read_text(repository, "full_name"), read_text(deployment, "ref"))))
+    place = f" to {environment}" if (environment := read_text(deployment, "environment")) else ""
     change = ReportedChange(
         kind=ChangeKind.DEPLOY.value,
         title=_clean(f"{name}{place}{f': {state}' if state else ''}", MAX_TITLE) or "",
         starts=starts,
-        ends=_required_time(status, "created_at") if status else starts,
+        ends=_require(_time(status, "created_at"), "created_at") if status else starts,
         segment=context.segment[0],
         segment_value=context.segment[1],
-        author=_clean(_text(deployment.get("creator") or {}, "login"), MAX_NAME),
+        author=_clean(read_text(creator, "login"), MAX_NAME),
         link=_select_link(status.get("target_url"), status.get("log_url"), repository.get("html_url")),
     )
-    return PostedReport(change, f"deployment {_required_integer(deployment, 'id')}", change.ends)
+    return PostedReport(change, f"deployment {_require(read_integer(deployment, 'id'), 'id')}", change.ends)
 
 
 def parse_pagerduty(document: Mapping[str, Any], context: ReportContext) -> PostedReport | None:
     """Return the change in a change event of PagerDuty's Events API v2.
 
-    Raises: ReportedChangeError with the first field that cannot be accepted.
+    Raises: JsonFieldError or ReportedChangeError with the first field that cannot be accepted.
     """
     payload, links = _object(document, "payload"), document.get("links") or []
     if not isinstance(links, list):
@@ -129,12 +133,12 @@ def parse_pagerduty(document: Mapping[str, Any], context: ReportContext) -> Post
     return PostedReport(
         ReportedChange(
             kind=ChangeKind.DEPLOY.value,
-            title=_clean(_text(payload, "summary"), MAX_TITLE) or "",
+            title=_clean(read_text(payload, "summary"), MAX_TITLE) or "",
             starts=at,
             ends=at,
             segment=context.segment[0],
             segment_value=context.segment[1],
-            author=_clean(_text(payload, "source"), MAX_NAME),
+            author=_clean(read_text(payload, "source"), MAX_NAME),
             link=_select_link(*(link.get("href") for link in links if isinstance(link, dict))),
         )
     )
@@ -148,51 +152,19 @@ def _select_link(*links: Any) -> str | None:
 def _object(document: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     value = document.get(name)
     if not isinstance(value, dict):
-        raise ReportedChangeError(f"{name}: must be an object")
-    return value
-
-
-def _text(document: Mapping[str, Any], name: str) -> str | None:
-    value = document.get(name)
-    if value is not None and not isinstance(value, str):
-        raise ReportedChangeError(f"{name}: must be text")
-    return value
-
-
-def _integer(document: Mapping[str, Any], name: str) -> int | None:
-    value = document.get(name)
-    if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
-        raise ReportedChangeError(f"{name}: must be a whole number")
-    return value
-
-
-def _required_integer(document: Mapping[str, Any], name: str) -> int:
-    value = _integer(document, name)
-    if value is None:
-        raise ReportedChangeError(f"{name}: is missing")
+        raise JsonFieldError(f"{name}: must be an object")
     return value
 
 
 def _time(document: Mapping[str, Any], name: str) -> datetime | None:
-    text = _text(document, name)
-    if text is None:
-        return None
-    try:
-        at = datetime.fromisoformat(text)
-    except ValueError:
-        at = None
-    if at is None or at.tzinfo is None:
-        raise ReportedChangeError(
-            f"{name}: {_shorten(text)!r} is not a time with its zone, such as 2026-03-02T10:00:00Z"
-        )
-    return round_to_ms(at)
+    at = read_time(document, name)
+    return None if at is None else round_to_ms(at)
 
 
-def _required_time(document: Mapping[str, Any], name: str) -> datetime:
-    at = _time(document, name)
-    if at is None:
-        raise ReportedChangeError(f"{name}: is missing")
-    return at
+def _require(value: Value | None, name: str) -> Value:
+    if value is None:
+        raise JsonFieldError(f"{name}: is missing")
+    return value
 
 
 def _clean(text: str | None, limit: int) -> str | None:

@@ -52,8 +52,8 @@ def build_reported_record(
 ) -> ClusterChange:
     """Return the record of a reported change. ``clusters`` are the segments of each cluster of the fleet.
 
-    Whoever reports a change again amends it: of its records the latest counts, by the time ``at`` which they
-    tell of, by default ``now``. Raises: ReportedChangeError with the first field that cannot be accepted, and
+    A second report of a change amends it: of its records the one with the latest ``at`` counts, by default
+    ``now``. Raises: ReportedChangeError with the first field that cannot be accepted, and
     why.
     """
     reported_at = round_to_ms(at or now)

@@ -46,7 +46,7 @@ LEVELS = (
 
 
 @dataclass(frozen=True)
-class KnownLake:
+class ExampleLake:
     """A lake with what the oracle makes of a random fleet; its tables are never written by the product."""
 
     folder: Path
@@ -114,12 +114,12 @@ class KnownLake:
 
 
 @pytest.fixture(scope="module")
-def known(tmp_path_factory: pytest.TempPathFactory) -> KnownLake:
-    folder, lake = tmp_path_factory.mktemp("known"), random_lake(3, fleets=30)
+def example(tmp_path_factory: pytest.TempPathFactory) -> ExampleLake:
+    folder, lake = tmp_path_factory.mktemp("example"), random_lake(3, fleets=30)
     document = lake.document | {"lake": str(folder / "lake")}
     (folder / "fleet.yaml").write_text(yaml.safe_dump(document))
-    known = KnownLake(folder, read_settings(Fleet.model_validate(document)), lake)
-    computed = evaluate(known.records, known.settings, known.clock, lake.operations)
+    example = ExampleLake(folder, read_settings(Fleet.model_validate(document)), lake)
+    computed = evaluate(example.records, example.settings, example.clock, lake.operations)
     rows: dict[Any, Sequence[Mapping[str, Any]]] = {
         tables.BROKER_MINUTES: computed.broker_minutes,
         tables.CLUSTER_MINUTES: computed.cluster_minutes,
@@ -132,11 +132,13 @@ def known(tmp_path_factory: pytest.TempPathFactory) -> KnownLake:
     }
     for table, content in rows.items():
         put(folder / "lake", table, [dict(row) for row in content])
-    return known
+    return example
 
 
-def run(known: KnownLake, *arguments: str) -> dict[str, Any]:
-    result = CliRunner().invoke(slo, [str(known.week), "--config", str(known.config), "--json", *arguments])
+def run(example: ExampleLake, *arguments: str) -> dict[str, Any]:
+    result = CliRunner().invoke(
+        slo, [str(example.week), "--config", str(example.config), "--json", *arguments]
+    )
     assert result.exit_code == 0, result.output
     answer: dict[str, Any] = json.loads(result.stdout)
     return answer
@@ -146,9 +148,9 @@ def levels(rows: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
     return {row["cluster_id"]: {name: row[name] for name in LEVELS} for row in rows}
 
 
-def assert_equal(known: KnownLake, answer: Mapping[str, Any], is_left_out: Callable[[Row], bool]) -> None:
+def assert_equal(example: ExampleLake, answer: Mapping[str, Any], is_left_out: Callable[[Row], bool]) -> None:
     """Assert that the answer is the oracle's for the same minutes left out, to a rounded sum."""
-    expected = known.recompute(is_left_out)
+    expected = example.recompute(is_left_out)
     actual = levels(answer["clusters"])
     assert actual.keys() == levels(expected.values()).keys()
     for cluster_id, values in levels(expected.values()).items():
@@ -159,7 +161,7 @@ def assert_equal(known: KnownLake, answer: Mapping[str, Any], is_left_out: Calla
         }
         assert actual[cluster_id] == values, cluster_id
         assert spent["is"] == pytest.approx(spent["ought"], rel=1e-12)
-    fleet = compute_fleet_weeks(expected.values(), known.settings, known.clock)
+    fleet = compute_fleet_weeks(expected.values(), example.settings, example.clock)
     for row in answer["fleet"]:
         (wanted,) = (
             each
@@ -170,30 +172,30 @@ def assert_equal(known: KnownLake, answer: Mapping[str, Any], is_left_out: Calla
             assert row[name] == wanted[name], (row["metric"], name)
 
 
-def test_without_a_cause_the_week_is_that_of_its_other_minutes(known: KnownLake) -> None:
-    before = {name: delta.version() for name, delta in _open_all(known).items()}
-    causes = {row["cause"] for rows in known.minutes.values() for row in rows} - {None}
+def test_without_a_cause_the_week_is_that_of_its_other_minutes(example: ExampleLake) -> None:
+    before = {name: delta.version() for name, delta in _open_all(example).items()}
+    causes = {row["cause"] for rows in example.minutes.values() for row in rows} - {None}
     assert causes >= {"roll", "maintenance", "reassignment", "throttle", "change", "DEGRADED", "unknown"}
     left_out = {}
     for cause in sorted(causes):
-        answer = run(known, "--without", cause)
+        answer = run(example, "--without", cause)
         assert answer["without"] == cause
-        assert_equal(known, answer, lambda row, cause=cause: row["cause"] == cause)
+        assert_equal(example, answer, lambda row, cause=cause: row["cause"] == cause)
         left_out[cause] = sum(answer["left_out"].values())
     # What is excluded by a correction does not count, and so is not left out either.
     assert sum(left_out.values()) > 50
-    assert {name: delta.version() for name, delta in _open_all(known).items()} == before
+    assert {name: delta.version() for name, delta in _open_all(example).items()} == before
 
 
-def _open_all(known: KnownLake) -> dict[str, Any]:
-    opened = {table.path: open_table(str(known.folder / "lake"), table) for table in ALL_TABLES}
+def _open_all(example: ExampleLake) -> dict[str, Any]:
+    opened = {table.path: open_table(str(example.folder / "lake"), table) for table in ALL_TABLES}
     return {path: delta for path, delta in opened.items() if delta is not None}
 
 
-def test_with_nothing_left_out_the_week_is_the_stored_one(known: KnownLake) -> None:
-    plain = run(known)
+def test_with_nothing_left_out_the_week_is_the_stored_one(example: ExampleLake) -> None:
+    plain = run(example)
     assert "left_out" not in plain
-    answer = run(known, "--without", "CLUSTER_DOWN")
+    answer = run(example, "--without", "CLUSTER_DOWN")
     untouched = set(levels(answer["clusters"])) - set(answer["left_out"])
     assert untouched
     assert {name: levels(answer["clusters"])[name] for name in untouched} == {
@@ -201,18 +203,18 @@ def test_with_nothing_left_out_the_week_is_the_stored_one(known: KnownLake) -> N
     }
 
 
-def test_without_a_change_the_minutes_that_it_explains_are_left_out(known: KnownLake) -> None:
+def test_without_a_change_the_minutes_that_it_explains_are_left_out(example: ExampleLake) -> None:
     causes = {"reassignment": "reassignment", "throttle": "throttle"}
     compared = 0
-    for change_id in sorted({row["change_id"] for row in known.lake.operations.changes}):
-        records = [row for row in known.lake.operations.changes if row["change_id"] == change_id]
+    for change_id in sorted({row["change_id"] for row in example.lake.operations.changes}):
+        records = [row for row in example.lake.operations.changes if row["change_id"] == change_id]
         kind = records[0]["kind"]
         if kind in ("setting_changed", "broker_restarted") or compared > 4:
             continue
         cause = causes.get(kind, "change")
         periods = {
             cluster.cluster_id: list_changes(Operations(changes=tuple(records)), cluster)
-            for cluster in known.settings.clusters
+            for cluster in example.settings.clusters
         }
 
         def is_left_out(
@@ -224,20 +226,20 @@ def test_without_a_change_the_minutes_that_it_explains_are_left_out(known: Known
                 for period in periods[row["cluster_id"]]
             )
 
-        answer = run(known, "--without", change_id)
-        assert_equal(known, answer, is_left_out)
+        answer = run(example, "--without", change_id)
+        assert_equal(example, answer, is_left_out)
         compared += bool(answer["left_out"])
     assert compared > 4
 
 
 def test_without_a_roll_its_own_minutes_and_the_findings_that_it_produces_are_left_out(
-    known: KnownLake,
+    example: ExampleLake,
 ) -> None:
-    compared, clusters = 0, {cluster.cluster_id: cluster for cluster in known.settings.clusters}
-    for row in known.lake.operations.changes:
+    compared, clusters = 0, {cluster.cluster_id: cluster for cluster in example.settings.clusters}
+    for row in example.lake.operations.changes:
         if row["kind"] != "broker_restarted" or json.loads(row["evidence"])["orderly"] is not True:
             continue
-        alone = Operations(changes=(row,), health_events=known.lake.operations.health_events)
+        alone = Operations(changes=(row,), health_events=example.lake.operations.health_events)
         cluster = clusters[row["cluster_id"]]
         periods = [
             period
@@ -254,37 +256,39 @@ def test_without_a_roll_its_own_minutes_and_the_findings_that_it_produces_are_le
             )
 
         if periods:
-            answer = run(known, "--without", row["change_id"])
-            assert_equal(known, answer, is_left_out)
+            answer = run(example, "--without", row["change_id"])
+            assert_equal(example, answer, is_left_out)
             compared += bool(answer["left_out"])
         else:
             # It was the remedy of a fault.
             result = CliRunner().invoke(
-                slo, [str(known.week), "--config", str(known.config), "--without", row["change_id"]]
+                slo, [str(example.week), "--config", str(example.config), "--without", row["change_id"]]
             )
             assert result.exit_code == 2
     assert compared > 1
 
 
-def test_without_a_finding_or_an_action_its_minutes_are_left_out(known: KnownLake) -> None:
-    operations = known.lake.operations
+def test_without_a_finding_or_an_action_its_minutes_are_left_out(example: ExampleLake) -> None:
+    operations = example.lake.operations
     openings = [row for row in operations.health_events if row["to_state"] == "BROKER_DOWN"]
-    left_out = [run(known, "--without", row["event_id"])["left_out"] for row in openings]
+    left_out = [run(example, "--without", row["event_id"])["left_out"] for row in openings]
     assert any(left_out)
     for row, counts in zip(openings, left_out, strict=True):
         assert set(counts) <= {row["cluster_id"]}
-        assert counts == run(known, "--without", row["fingerprint"])["left_out"]
+        assert counts == run(example, "--without", row["fingerprint"])["left_out"]
     actions = [row for row in operations.actions if row["kind"] in ("roll", "reassignment", "throttle")]
-    assert any(run(known, "--without", row["action_id"])["left_out"] for row in actions)
+    assert any(run(example, "--without", row["action_id"])["left_out"] for row in actions)
 
 
 @pytest.mark.parametrize("name", ["nothing-of-the-kind", "change-without", ""])
-def test_what_explains_no_minute_is_said(known: KnownLake, name: str) -> None:
-    result = CliRunner().invoke(slo, ["--config", str(known.config), "--without", name])
+def test_what_explains_no_minute_is_said(example: ExampleLake, name: str) -> None:
+    result = CliRunner().invoke(slo, ["--config", str(example.config), "--without", name])
     assert result.exit_code == 2
     assert f"--without {name}: explains no minute; give a cause (maintenance, roll, " in result.stderr
 
 
-def test_the_text_says_what_is_left_out(known: KnownLake) -> None:
-    result = CliRunner().invoke(slo, [str(known.week), "--config", str(known.config), "--without", "roll"])
+def test_the_text_says_what_is_left_out(example: ExampleLake) -> None:
+    result = CliRunner().invoke(
+        slo, [str(example.week), "--config", str(example.config), "--without", "roll"]
+    )
     assert "as it would have been without these minutes: fleet-" in result.output

@@ -332,6 +332,27 @@ def test_a_webhook_of_github_that_is_incomplete_says_what_is_missing(
     assert (answer.status, message in answer.document["error"]) == (HTTPStatus.BAD_REQUEST, True)
 
 
+@pytest.mark.parametrize("value", [None, True, 7, 1.5, "x", "\ud800", [], [1], {}, {"a": 1}])
+def test_a_field_of_any_type_is_answered(bench: Bench, value: Any) -> None:
+    deployment = {"deployment": DEPLOYMENT, "deployment_status": STATUS, "repository": REPOSITORY}
+    answers = [bench.github("deployment_status", document) for document in with_each_field(deployment, value)]
+    bench.times_s.append(60.0)
+    answers += [bench.post("pager", document, {}) for document in with_each_field(CHANGE_EVENT, value)]
+    bench.times_s.append(120.0)
+    own = OWN | dict.fromkeys(("id", "kind", "cluster", "broker", "segment", "fleet", "to", "link"))
+    answers += [bench.own(document) for document in with_each_field(own, value)]
+    assert {answer.status for answer in answers} <= {200, 202, 400, 401}
+    assert any(answer.status == HTTPStatus.BAD_REQUEST for answer in answers)
+
+
+def with_each_field(document: Mapping[str, Any], value: Any) -> Iterator[dict[str, Any]]:
+    """Yield the document with one of its fields replaced, at each depth in turn."""
+    for name, member in document.items():
+        yield {**document, name: value}
+        if isinstance(member, dict):
+            yield from ({**document, name: inner} for inner in with_each_field(member, value))
+
+
 def test_a_change_event_of_pagerduty_is_a_change(bench: Bench) -> None:
     assert bench.post("pager", CHANGE_EVENT, {}).status == HTTPStatus.ACCEPTED
     without_time = {"routing_key": "key-of-pager", "payload": {"summary": "x" * 1000}}
