@@ -5,7 +5,7 @@ from fleetgauge_core.runtime.command_table import CommandEntry
 COMMANDS = {
     "backfill": CommandEntry(
         "fleetgauge_pipelines.jobs.backfill_cli:backfill",
-        "Write probe records from files, or all records of a topic, to the lake, one piece at a time.",
+        "Write probe records from files, or all records of a topic, and changes to the lake.",
         requires=("deltalake", "pyspark"),
     ),
     "backtest": CommandEntry(

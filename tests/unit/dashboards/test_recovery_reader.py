@@ -55,7 +55,6 @@ def test_a_changed_recovery_table_changes_the_lakes_versions(tmp_path: Path) -> 
     put(tmp_path, tables.MIRROR_MINUTES, [mirror_minute("a", "b", minute(1))])
     put(tmp_path, tables.DRILLS, [drill(START, "g")])
     after = LakeReader(str(tmp_path)).versions()
-    assert (len(before), len(after)) == (15, 15)
     assert (
         sum(
             version_before != version_after

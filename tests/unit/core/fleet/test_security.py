@@ -84,7 +84,7 @@ def test_files_are_relative_to_the_fleet_file(tmp_path: Path, monkeypatch: pytes
 
 
 @given(
-    secret=st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r\n"), min_size=1),
+    secret=st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r\n")).filter(str.strip),
     end=st.sampled_from(["", "\n", "\r\n"]),
 )
 def test_a_secret_file_may_end_with_a_line_break(

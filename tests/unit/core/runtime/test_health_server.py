@@ -1,4 +1,5 @@
 import json
+import re
 import socket
 import subprocess
 import sys
@@ -221,7 +222,9 @@ def test_the_address_with_the_actual_port_is_printed_to_stderr(capfd: pytest.Cap
     with serve_health(ProcessHealth("probe", 60), FREE_PORT):
         output = capfd.readouterr()
         assert output.out == ""
-        host, _, port = output.err.strip().rpartition("http://")[2].partition(":")
+        # Clients of other tests may print to the same stderr.
+        (address,) = re.findall(r"http://(\S+)", output.err)
+        host, _, port = address.partition(":")
         assert _get(ListenAddress(host, int(port)), "/livez")[0].status == 200
 
 

@@ -100,6 +100,7 @@ def test_the_stream_writes_no_topic_and_joins_no_group() -> None:
         ("telemetry", "fleetgauge.probe-minutes", ("CREATE", "READ")),
         ("telemetry", "fleetgauge.probe-pulse", ("CREATE", "DESCRIBE")),
         ("telemetry", "fleetgauge.health-events", ("CREATE", "READ")),
+        ("telemetry", "fleetgauge.changes", ("CREATE", "READ")),
     }
 
 
