@@ -44,6 +44,7 @@ WARM_UP_S = 120
 REST_S = 150
 FAULT_S, SLOW_S, CHANGE_S = 40, 100, 75
 SLOW_MS, COST_MS = 200, 150
+READY_WITHIN_S = 60
 #: By then the minute of an event's end is in silver.
 STORED_WITHIN_S = 300
 MINUTE = timedelta(minutes=1)
@@ -92,10 +93,20 @@ def cut_off(scene: Scene, event: EventOnCluster) -> None:
 def roll(scene: Scene, event: EventOnCluster) -> None:
     for broker in BROKERS:
         scene.local.restart(event.cluster, broker)
-        scene.local.wait_ready()
+        wait_until(lambda: all_brokers_are_up(scene, event.cluster), READY_WITHIN_S, "the restarted broker")
         # The delays of a broker end with its process.
         with costing(scene, event):
             let_pass(time.monotonic() + CHANGE_S / 3)
+
+
+def all_brokers_are_up(scene: Scene, cluster_id: str) -> bool:
+    # A broker of the other cluster may have been killed meanwhile.
+    return all(
+        broker.state == "up"
+        for cluster in scene.local.status().clusters
+        if cluster.cluster == cluster_id
+        for broker in cluster.brokers
+    )
 
 
 def move(scene: Scene, event: EventOnCluster) -> None:
