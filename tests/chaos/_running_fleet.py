@@ -1,7 +1,7 @@
 """A local fleet with all services of Fleetgauge as processes, and a receiver of their pages."""
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +22,8 @@ from tests.chaos._streaming import Command, log_progress
 from tests.exposition import samples
 from tests.receiver import Post, Receiver
 from tests.topic_values import read_values
+
+ALL_SERVICES = ("probe", "watch", "stream", "dash")
 
 
 @dataclass(frozen=True)
@@ -61,8 +63,13 @@ class Scene:
 
 
 @contextmanager
-def running_scene(folder: Path, regions: bool = False, command: type[Command] = Command) -> Iterator[Scene]:
-    """Run a fleet and its services, as the demo does, in a folder; the lake is ``lake`` in it."""
+def running_scene(
+    folder: Path,
+    regions: bool = False,
+    command: type[Command] = Command,
+    services: Sequence[str] = ALL_SERVICES,
+) -> Iterator[Scene]:
+    """Run a fleet and services, as the demo does, in a folder; the lake is ``lake`` in it."""
     topology = TOPOLOGIES["regions" if regions else "clusters"]
     with ExitStack() as stack:
         local = stack.enter_context(
@@ -75,14 +82,14 @@ def running_scene(folder: Path, regions: bool = False, command: type[Command] = 
         fleet = load_fleet(config)
         assert fleet.telemetry is not None
         ensure_telemetry_topics(fleet.telemetry)
-        commands = {name: (name,) for name in ("probe", "watch", "stream", "dash")}
+        commands = {name: (name,) for name in services}
         if regions:
             traffic = build_traffic_service(config)
             program = (sys.executable, "-m", traffic.module)
             stack.enter_context(Command(folder / "traffic.log", *traffic.arguments, program=program))
             commands["recover"] = ("recover", "run", "--execute")
         ports = dict(zip(commands, find_free_ports(len(commands), Random()), strict=True))
-        services = {
+        processes = {
             name: stack.enter_context(
                 command(
                     folder / f"{name}.log",
@@ -98,8 +105,8 @@ def running_scene(folder: Path, regions: bool = False, command: type[Command] = 
             for name, arguments in commands.items()
         }
         try:
-            yield Scene(config, local, fleet, fleet.telemetry, ports, services, pager)
+            yield Scene(config, local, fleet, fleet.telemetry, ports, processes, pager)
         except TimeoutError:
-            for name, service in services.items():
+            for name, service in processes.items():
                 log_progress(f"{name}: {service.output[-3000:]}")
             raise
