@@ -1,7 +1,9 @@
 """Writes the bronze table of a simulated fleet, column by column and without Avro."""
 
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from datetime import UTC, datetime, timedelta
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +55,12 @@ def write_bronze(lake: Path, simulated: SimulatedFleet, skip: range = range(0)) 
             write_deltalake(table, rows, mode="append")
             written += rows.num_rows
     return written
+
+
+def write_bronze_in_process(lake: Path, simulated: SimulatedFleet, skip: range = range(0)) -> int:
+    """Do what write_bronze does in a separate process, whose memory is free once it has ended."""
+    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+        return pool.submit(write_bronze, lake, simulated, skip).result()
 
 
 def _batch_clusters(simulated: SimulatedFleet) -> Iterator[list[int]]:

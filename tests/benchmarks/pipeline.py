@@ -1,15 +1,13 @@
 """Measures exact quantiles beside DuckDB and Polars, and the time from bronze to gold."""
 
-import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
-from dataclasses import dataclass
-from datetime import datetime, timedelta
-from multiprocessing import get_context
+from dataclasses import asdict, dataclass
+from datetime import timedelta
+from functools import partial
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import duckdb
@@ -21,24 +19,15 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from fleetgauge_core.contract import Leg
-from fleetgauge_core.fleet import Fleet
 from fleetgauge_core.slo.quantile import quantile as quantile_of
 from fleetgauge_core.tables import PROBE_MINUTES
-from fleetgauge_pipelines.io.lake import Lake
 from fleetgauge_pipelines.io.record_files import RAW_DDL
-from fleetgauge_pipelines.io.session import open_session
-from fleetgauge_pipelines.jobs.annotations import read_annotations
-from fleetgauge_pipelines.jobs.bronze import BronzeWriter
-from fleetgauge_pipelines.jobs.gold import GoldWriter
-from fleetgauge_pipelines.jobs.gold_gate import GoldGate
-from fleetgauge_pipelines.jobs.silver import SilverWriter
-from fleetgauge_pipelines.jobs.silver_bounds import SilverBounds
-from fleetgauge_pipelines.quality.gate import GOLD_SUITE_FILE
 from fleetgauge_pipelines.simulation import SimulatedFleet
 from fleetgauge_pipelines.simulation.latency_trend import DAY, HOUR, WEEK
 from fleetgauge_pipelines.simulation.records import make_probe_minutes
 from fleetgauge_pipelines.transforms.quantile import quantile, sort_ascending
-from tests.benchmarks._bronze import START, count_brokers, simulate_fleet, write_bronze
+from tests.benchmarks._bronze import START, count_brokers, simulate_fleet, write_bronze_in_process
+from tests.benchmarks._jobs import Jobs, run_session
 from tests.benchmarks._measure import (
     Duration,
     Options,
@@ -48,8 +37,11 @@ from tests.benchmarks._measure import (
     time_alternately,
     track_peak_memory,
 )
+from tests.small_fleet import FLEET, RECORDS_A_MINUTE
+from tests.spark.lakes import opened
+from tests.spark.small_batches import process_minute
+from tests.spark_work import SparkWork, count_spark_work
 
-MEMORY = "3g"
 QUANTILE_ROWS, SAMPLES = 1_440_000, 100
 WEEK_BROKERS = 1_000
 #: Broker-minutes of the client leg; bronze has twice as many records.
@@ -58,9 +50,8 @@ LATE_RECORDS = 10_000
 STREAM_BROKER_MINUTES = 200_000
 #: Minutes, and how many of the first are not counted: a stream runs for weeks with its code compiled.
 STEADY_MINUTES, WARM_UP_MINUTES = 30, 10
+SMALL_BATCHES = 20
 _MINUTE = timedelta(minutes=1)
-
-Touched = dict[str, tuple[datetime, datetime]]
 
 
 def measure(options: Options) -> Iterator[Result]:
@@ -72,16 +63,6 @@ def measure(options: Options) -> Iterator[Result]:
                 where.mkdir()
                 yield case(spark, where, options)
                 shutil.rmtree(where)
-
-
-@contextmanager
-def run_session() -> Iterator[SparkSession]:
-    os.environ.setdefault("PYSPARK_SUBMIT_ARGS", f"--driver-memory {MEMORY} pyspark-shell")
-    spark = open_session("bench", lambda _: None)
-    try:
-        yield spark
-    finally:
-        spark.stop()
 
 
 # --- p99 and availability of every broker-minute ------------------------------------------------------
@@ -169,56 +150,10 @@ def _build_polars(path: Path, sort: bool) -> Engine:
 # --- bronze to gold ------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Jobs:
-    """A lake for a simulated fleet, and the jobs that write it."""
-
-    lake: Lake
-    fleet: Fleet
-    bronze: BronzeWriter
-    bounds: SilverBounds
-    silver: SilverWriter
-    gold: GoldWriter
-    simulated: SimulatedFleet
-
-    @classmethod
-    def create(cls, spark: SparkSession, folder: Path, simulated: SimulatedFleet) -> "Jobs":
-        lake, fleet = Lake(spark, str(folder)), Fleet.model_validate(simulated.fleet_document())
-        lake.create_tables()
-        gold = GoldWriter(spark, lake, fleet, GoldGate(lake, GOLD_SUITE_FILE))
-        bounds = SilverBounds(spark, lake, fleet)
-        silver = SilverWriter(spark, lake, fleet, bounds)
-        return cls(lake, fleet, BronzeWriter(spark, lake, fleet), bounds, silver, gold, simulated)
-
-    def touch_all(self) -> Touched:
-        """Return the first and the last minute of every cluster."""
-        return {
-            profile.cluster_id: (self.simulated.start, self.simulated.end - _MINUTE)
-            for profile in self.simulated.profiles
-        }
-
-    def ingest(self, raw: DataFrame) -> tuple[Duration, Duration, Duration]:
-        """Compute bronze, silver and gold; return the duration of each."""
-        touched: Touched = {}
-        to_bronze = measure_duration(
-            lambda: touched.update(self.bronze.ingest(raw, self.simulated.end)[0].touched)
-        )
-        return to_bronze, *self.compute(touched)
-
-    def compute(self, touched: Touched) -> tuple[Duration, Duration]:
-        """Compute silver and gold; return the duration of each."""
-        ranges = self.bounds.find_ranges_to_compute(touched, self.simulated.end)
-        annotations = read_annotations(self.lake, self.fleet)
-        return (
-            measure_duration(lambda: self.silver.update(ranges, touched, annotations)),
-            measure_duration(lambda: self.gold.compute_weeks(ranges, annotations, self.simulated.end)),
-        )
-
-
 def measure_week(spark: SparkSession, where: Path, options: Options) -> Result:
     """Measure a week of a thousand brokers, or of fewer at a smaller scale."""
     jobs = Jobs.create(spark, where, simulate_fleet(options.scale_rows(WEEK_BROKERS), WEEK))
-    records = _run_in_process(write_bronze, where, jobs.simulated)
+    records = write_bronze_in_process(where, jobs.simulated)
     bronze_mb = _measure_mb(where / PROBE_MINUTES.path)
     with track_peak_memory() as peak:
         to_silver, to_gold = jobs.compute(jobs.touch_all())
@@ -247,7 +182,7 @@ def measure_growth(spark: SparkSession, where: Path, options: Options) -> Result
         jobs = Jobs.create(
             spark, folder, SimulatedFleet(simulated.seed, simulated.clusters, START, size // brokers)
         )
-        records = _run_in_process(write_bronze, folder, jobs.simulated)
+        records = write_bronze_in_process(folder, jobs.simulated)
         with track_peak_memory() as peak:
             to_silver, to_gold = jobs.compute(jobs.touch_all())
         costs[records] = to_silver + to_gold
@@ -268,7 +203,7 @@ def measure_late_records(spark: SparkSession, where: Path, options: Options) -> 
     jobs = Jobs.create(spark, where, simulate_fleet(options.scale_rows(WEEK_BROKERS), WEEK))
     minutes = LATE_RECORDS // (len(Leg) * count_brokers(jobs.simulated))
     missing = range(WEEK - DAY, WEEK - DAY + minutes)
-    records = _run_in_process(write_bronze, where, jobs.simulated, missing)
+    records = write_bronze_in_process(where, jobs.simulated, missing)
     jobs.compute(jobs.touch_all())
     raw = _make_raw(spark, where / "late.parquet", jobs.simulated, missing)
     with track_peak_memory() as peak:
@@ -301,13 +236,11 @@ def measure_steady_stream(spark: SparkSession, where: Path, options: Options) ->
     """Measure from raw records to silver and to gold: a thousand brokers, a minute's records per batch."""
     simulated = simulate_fleet(options.scale_rows(WEEK_BROKERS), STEADY_MINUTES)
     jobs = Jobs.create(spark, where, simulated)
-    records, in_silver, in_gold, executions = 0, [], [], []
+    records, in_silver, in_gold = 0, [], []
     with track_peak_memory() as peak:
         for minute in range(STEADY_MINUTES):
             raw = _make_raw(spark, where / f"{minute}.parquet", simulated, range(minute, minute + 1))
-            executed = _count_executions(spark)
             to_bronze, to_silver, to_gold = jobs.ingest(raw)
-            executions.append(_count_executions(spark) - executed)
             records += raw.count()
             in_silver.append((to_bronze + to_silver).wall_s)
             in_gold.append((to_bronze + to_silver + to_gold).wall_s)
@@ -316,17 +249,26 @@ def measure_steady_stream(spark: SparkSession, where: Path, options: Options) ->
         for table, times in (("silver", in_silver), ("gold", in_gold))
         for percent in (50, 95)
     }
-    more["executions_a_batch"] = quantile_of(50, sorted(executions[WARM_UP_MINUTES:]))
     return Result("steady", records, more["p95_in_gold_s"] or 0.0, {}, peak(), more)
 
 
-def _count_executions(spark: SparkSession) -> int:
-    """Return how many SQL executions the session has started; a small batch mostly plans these."""
-    session: Any = spark._jsparkSession
-    session.sparkContext().listenerBus().waitUntilEmpty()
-    store = session.sharedState().statusStore()
-    newest = store.executionsList(max(0, store.executionsCount() - 1), 1)
-    return int(newest.head().executionId()) + 1 if newest.nonEmpty() else 0
+def measure_small_stream(spark: SparkSession, where: Path, options: Options) -> Result:
+    """Measure a batch with a minute of three clusters of three brokers, through the whole pipeline."""
+    _, pipeline = opened(spark, where, FLEET)
+    costs: list[Duration] = []
+    works: list[SparkWork] = []
+    batches = WARM_UP_MINUTES + options.scale_rows(SMALL_BATCHES)
+    with track_peak_memory() as peak:
+        for number in range(batches):
+            work = partial(process_minute, spark, pipeline, number)
+            works.append(
+                count_spark_work(spark, where, lambda work=work: costs.append(measure_duration(work)))
+            )
+    wall_s, cpu_s = (
+        sorted(getattr(cost, name) for cost in costs[WARM_UP_MINUTES:]) for name in ("wall_s", "cpu_s")
+    )
+    more = {"p95_s": quantile_of(95, wall_s), "cpu_s": quantile_of(50, cpu_s), **asdict(works[-1])}
+    return Result("steady-small", batches * RECORDS_A_MINUTE, median(wall_s), {}, peak(), more)
 
 
 def _make_raw(spark: SparkSession, path: Path, simulated: SimulatedFleet, minutes: range) -> DataFrame:
@@ -350,12 +292,6 @@ def _make_raw(spark: SparkSession, path: Path, simulated: SimulatedFleet, minute
     return spark.read.schema(RAW_DDL).parquet(str(path))
 
 
-def _run_in_process(work: Callable[..., int], *arguments: Any) -> int:
-    """Run the work in a separate process, whose memory is free once it has ended."""
-    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
-        return pool.submit(work, *arguments).result()
-
-
 def _measure_mb(folder: Path) -> int:
     return sum(file.stat().st_size for file in folder.rglob("*.parquet")) // 10**6
 
@@ -368,4 +304,5 @@ CASES: Mapping[str, Callable[[SparkSession, Path, Options], Result]] = {
     "late": measure_late_records,
     "stream": measure_stream,
     "steady": measure_steady_stream,
+    "steady-small": measure_small_stream,
 }
