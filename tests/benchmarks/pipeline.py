@@ -37,10 +37,10 @@ from tests.benchmarks._measure import (
     time_alternately,
     track_peak_memory,
 )
-from tests.small_fleet import FLEET, RECORDS_A_MINUTE
 from tests.spark.lakes import opened
 from tests.spark.small_batches import process_minute
-from tests.spark_work import SparkWork, count_spark_work
+from tests.spark.small_fleet import FLEET, RECORDS_A_MINUTE
+from tests.spark.spark_work import SparkWork, count_spark_work
 
 QUANTILE_ROWS, SAMPLES = 1_440_000, 100
 WEEK_BROKERS = 1_000

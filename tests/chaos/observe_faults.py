@@ -35,10 +35,8 @@ WARM_UP_S, FAULT_S, REST_S = 90, 40, 50
 SLOW_MS = 200
 #: A fault shows this long after its end at the latest: the next look, and a minute of moved leaderships.
 SHOWN_WITHIN = timedelta(seconds=120)
-#: What follows from a fault of a broker, if the record names that broker.
-OF_BROKER = frozenset({"broker_fenced", "broker_unfenced"})
-#: What may follow from any fault of the cluster: leaders are balanced minutes later.
-OF_CLUSTER = frozenset({"leadership_moved", "controller_moved"})
+#: Kafka looks for leaders that are not the preferred ones every five minutes.
+BALANCED_WITHIN = timedelta(minutes=7)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,33 +65,50 @@ def inject(scene: Scene, kind: FaultKind, cluster: str, broker: int) -> Fault:
 
 
 def is_true(record: ClusterChange, faults: Sequence[Fault]) -> bool:
-    """Return whether a record is what a fault does to a cluster."""
-    if record.kind in OF_CLUSTER:
-        return any(fault.cluster == record.cluster_id for fault in faults)
-    return record.kind in OF_BROKER and any(
-        (fault.cluster, fault.broker) == (record.cluster_id, record.broker_id)
-        and fault.starts <= record.at <= fault.ends
-        for fault in faults
+    """Return whether a record is what a fault of a broker does just then, or what follows from its end."""
+    faulty, healed = (
+        {
+            fault.broker
+            for fault in faults
+            if fault.cluster == record.cluster_id and fault.starts <= record.at <= fault.ends + longer
+        }
+        for longer in (timedelta(0), BALANCED_WITHIN)
     )
+    before, evidence = (json.loads(text or "{}") for text in (record.before, record.evidence))
+    match record.kind:
+        case "broker_fenced" | "broker_unfenced":
+            return record.broker_id in faulty
+        case "controller_moved":
+            return before["controller"] in faulty
+        case "leadership_moved" if evidence.get("failed_over"):
+            return any(str(broker) in evidence["lost"] for broker in faulty)
+        case "leadership_moved":
+            return set(evidence["gained"]) <= {str(broker) for broker in healed}
+    return False
 
 
 def describe(records: Sequence[ClusterChange], faults: Sequence[Fault]) -> dict[str, Any]:
-    untrue = [record for record in records if not is_true(record, faults)]
     return {
         "faults": dict(Counter(fault.kind for fault in faults)),
         "recorded": dict(Counter(record.kind for record in records)),
-        "untrue": [
-            {
-                "kind": record.kind,
-                "cluster": record.cluster_id,
-                "broker": record.broker_id,
-                "topic": record.topic,
-                "at": record.at.isoformat(timespec="seconds"),
-                "before": record.before,
-                "after": record.after,
-            }
-            for record in untrue
+        "untrue": [_to_json(record) for record in records if not is_true(record, faults)],
+        "records": [_to_json(record) for record in records],
+        "injected": [
+            f"{fault.starts:%H:%M:%S} {fault.kind} of {fault.cluster} {fault.broker}" for fault in faults
         ],
+    }
+
+
+def _to_json(record: ClusterChange) -> dict[str, Any]:
+    return {
+        "kind": record.kind,
+        "cluster": record.cluster_id,
+        "broker": record.broker_id,
+        "topic": record.topic,
+        "at": record.at.isoformat(timespec="seconds"),
+        "before": record.before,
+        "after": record.after,
+        "evidence": record.evidence,
     }
 
 

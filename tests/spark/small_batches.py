@@ -3,8 +3,8 @@
 from pyspark.sql import SparkSession
 
 from fleetgauge_pipelines.jobs.batch import BatchResult, Pipeline
-from tests.small_fleet import RECORDS_A_MINUTE, make_records, minute_at
 from tests.spark.lakes import raw_frame
+from tests.spark.small_fleet import RECORDS_A_MINUTE, make_records, minute_at
 
 
 def process_minute(spark: SparkSession, pipeline: Pipeline, number: int) -> BatchResult:

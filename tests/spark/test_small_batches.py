@@ -4,10 +4,10 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from tests.small_fleet import FLEET, RECORDS_A_MINUTE
 from tests.spark.lakes import opened
 from tests.spark.small_batches import process_minute
-from tests.spark_work import SparkWork, count_spark_work
+from tests.spark.small_fleet import FLEET, RECORDS_A_MINUTE
+from tests.spark.spark_work import SparkWork, count_spark_work
 
 #: Of a minute of three clusters of three brokers, once their weeks have begun.
 MOST = SparkWork(executions=31, jobs=34, commits=7)

@@ -2,15 +2,14 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from fleetgauge_core.contract import Leg, ProbeMinute
 from fleetgauge_core.fleet import Fleet
-from tests.probe_minutes import CLIENT, NOON
+from tests.probe_minutes import CLIENT, MINUTE, NOON
 
 CLUSTERS, BROKERS = ("orders", "payments", "search"), (1, 2, 3)
 RECORDS_A_MINUTE = len(CLUSTERS) * len(BROKERS) * len(Leg)
-_MINUTE = timedelta(minutes=1)
 
 FLEET = Fleet.model_validate(
     {"clusters": [{"id": cluster, "bootstrap": f"{cluster}.invalid:9092"} for cluster in CLUSTERS]}
@@ -19,7 +18,7 @@ FLEET = Fleet.model_validate(
 
 def minute_at(number: int) -> datetime:
     """Return the minute with this number, counted from 0."""
-    return NOON + number * _MINUTE
+    return NOON + number * MINUTE
 
 
 def make_records(number: int) -> Iterator[ProbeMinute]:
