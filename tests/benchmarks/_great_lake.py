@@ -10,8 +10,8 @@ import pyarrow as pa
 from deltalake import write_deltalake
 
 from fleetgauge_core import tables
-from fleetgauge_core.lake.delta_table import arrow_schema
 from fleetgauge_core.tables import Table
+from fleetgauge_core.tables.arrow_schema import arrow_schema
 
 CLUSTERS, WEEKS = 10_000, 35
 WITH_MINUTES, BROKERS = 200, 12

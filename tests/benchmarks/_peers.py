@@ -31,7 +31,7 @@ class PeerInput:
     """The files of bronze by day, and what the fleet file says.
 
     ``spans`` has the columns cluster_id, first and last (minutes) and objective_us; ``weeks`` those of
-    WEEKS_DDL, and ``segments`` those of SEGMENTS_DDL.
+    WeekDefinition, and ``segments`` cluster_id, segment and segment_value.
     """
 
     files: Mapping[date, Sequence[str]]

@@ -14,18 +14,19 @@ import duckdb
 import numpy as np
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from fleetgauge_core.contract import Leg
 from fleetgauge_core.slo.quantile import quantile as quantile_of
 from fleetgauge_core.tables import PROBE_MINUTES
 from fleetgauge_pipelines.io.record_files import RAW_DDL
+from fleetgauge_pipelines.jobs.changed_rows import run_tasks
 from fleetgauge_pipelines.simulation import SimulatedFleet
 from fleetgauge_pipelines.simulation.latency_trend import DAY, HOUR, WEEK
 from fleetgauge_pipelines.simulation.records import make_probe_minutes
-from fleetgauge_pipelines.transforms.quantile import quantile, sort_ascending
+from fleetgauge_pipelines.transforms.lists import Lists, rank_of
 from tests.benchmarks._bronze import START, count_brokers, simulate_fleet, write_bronze_in_process
 from tests.benchmarks._jobs import Jobs, run_session
 from tests.benchmarks._measure import (
@@ -111,14 +112,26 @@ def _write_samples(path: Path, rows: int, ascending: bool) -> None:
 
 
 def _build_spark(spark: SparkSession, path: Path, sort: bool) -> Engine:
-    samples = sort_ascending(F.col("e2e_us")) if sort else F.col("e2e_us")
-    read = spark.read.parquet(str(path)).select(
-        "id",
-        quantile(99, samples).alias("p99_us"),
-        (F.size("e2e_us") / F.col("attempted")).alias("availability"),
+    """Let tasks read their row groups and sort as silver does for the samples of several vantages."""
+    groups = range(pq.read_metadata(path).num_row_groups)
+    return Engine(
+        lambda: pa.concat_tables(run_tasks(spark, partial(_compute_rows, path, sort), groups)),
+        lambda: run_tasks(spark, partial(_compute_sums, path, sort), groups),
     )
-    # Each run has its own plan: a plan that runs again would reuse the shuffle files of its first stage.
-    return Engine(read.toArrow, lambda: read.agg(F.sum("p99_us"), F.sum("availability")).collect())
+
+
+def _compute_rows(path: Path, sort: bool, group: int) -> pa.Table:
+    table = pq.ParquetFile(path).read_row_group(group)
+    samples = Lists.from_arrow(table["e2e_us"])
+    p99, has_sample = (samples.ascending() if sort else samples).at(rank_of(99, samples.sizes))
+    availability = pc.divide(pa.array(samples.sizes, pa.float64()), table["attempted"].cast(pa.float64()))
+    columns = [table["id"], pa.array(p99, pa.int32(), mask=~has_sample), availability]
+    return pa.table(columns, names=["id", "p99_us", "availability"])
+
+
+def _compute_sums(path: Path, sort: bool, group: int) -> tuple[int, float]:
+    rows = _compute_rows(path, sort, group)
+    return pc.sum(rows["p99_us"]).as_py(), pc.sum(rows["availability"]).as_py()
 
 
 def _build_duckdb(path: Path, sort: bool) -> Engine:

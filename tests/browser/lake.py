@@ -17,9 +17,9 @@ import pyarrow as pa
 from deltalake import write_deltalake
 
 from fleetgauge_core import tables
-from fleetgauge_core.lake.delta_table import arrow_schema
 from fleetgauge_core.slo.quantile import nearest_rank, quantile
 from fleetgauge_core.tables import Table
+from fleetgauge_core.tables.arrow_schema import arrow_schema
 
 MINUTE = timedelta(minutes=1)
 OBJECTIVE_US = 100_000

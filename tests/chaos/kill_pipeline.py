@@ -6,10 +6,11 @@ An hour of a simulated fleet is ingested in batches, out of order and with
 repeated records; the hour spans the end of a week, which closes between two
 batches. At seeded random moments a process gets a SIGKILL. If it is the
 driver's Python process or its JVM, the other must end by itself and the batch
-is started again. If it is one of two executors of a cluster, the job must
-finish without it. Finished rounds of ten kills are kept in a file, and the same
-command continues after them. Prints one JSON value; exits with 0 iff that holds
-every time and the tables differ only in when they were computed.
+is started again. If it is one of two executors of a cluster, or a Python
+worker of a local run, the job must finish without it. Finished rounds of ten
+kills are kept in a file, and the same command continues after them. Prints one
+JSON value; exits with 0 iff that holds every time and the tables differ only in
+when they were computed.
 """
 
 import json
@@ -49,10 +50,12 @@ KILLS_PER_BATCH = 5
 #: A round has a simulated fleet and lakes of its own.
 KILLS_PER_ROUND = 10
 HALVES = ("python", "jvm")
+#: Without one of these, the job continues to the end of its batch.
+REPLACED = ("executor", "worker")
 PROCESSES = {
     "org.apache.spark.executor.CoarseGrainedExecutorBackend": "executor",
     "org.apache.spark.deploy.SparkSubmit": "jvm",
-    "pyspark.daemon": "worker",
+    "fleetgauge_pipelines.jobs.worker_daemon": "worker",
     "backfill --from": "python",
 }
 #: Longer than an undisturbed run takes.
@@ -171,7 +174,7 @@ def run_until_killed(run: Command, kind: str, lake: Path, rng: Random) -> Kill |
     """Kill a process of the run; return None if the run ended before that."""
     started = time.monotonic()
     before = list_commits(lake)
-    if kind != "executor" and rng.random() < 0.2:
+    if kind not in REPLACED and rng.random() < 0.2:
         _wait_before_kill(run, rng.uniform(*AFTER_START_S))
     else:
         wait_until(lambda: list_commits(lake) != before or not run.is_alive, DEADLINE_S, "a commit")
@@ -183,7 +186,7 @@ def run_until_killed(run: Command, kind: str, lake: Path, rng: Random) -> Kill |
     victim.kill()
     killed = time.monotonic()
     last = max(list_commits(lake) - before, key=lambda commit: commit[1], default=("nothing", 0))[0]
-    ended_well = run.wait(DEADLINE_S) == 0 if kind == "executor" else _rest_ends(run)
+    ended_well = run.wait(DEADLINE_S) == 0 if kind in REPLACED else _rest_ends(run)
     return Kill(kind, round(killed - started, 1), last, round(time.monotonic() - killed, 1), ended_well)
 
 
@@ -202,8 +205,9 @@ def list_commits(lake: Path) -> set[tuple[str, int]]:
 
 
 def _find_process(run: Command, kind: str) -> psutil.Process | None:
-    """Return the process of a kind; None if there is none yet."""
-    return next((process for process in run.tree() if _detect_kind(process) == kind), None)
+    """Return the process of a kind, a worker before the one that forks workers; None if there is none yet."""
+    of_kind = [process for process in run.tree() if _detect_kind(process) == kind]
+    return of_kind[-1] if of_kind else None
 
 
 def _detect_kind(process: psutil.Process) -> str | None:
@@ -239,12 +243,12 @@ def ingest_with_kills(
         due = times * (number + 1) // len(batches)
         done = False
         while len(kills) < due and not done:
-            # Without an executor, the job continues to the end of its batch.
-            kind = "executor" if len(kills) == due - 1 else HALVES[len(kills) % len(HALVES)]
+            is_last = len(kills) == due - 1
+            kind = REPLACED[number % len(REPLACED)] if is_last else HALVES[len(kills) % len(HALVES)]
             program = cluster if kind == "executor" else FLEETGAUGE
             with start_backfill(config, batch, lake, program) as run:
                 kill = run_until_killed(run, kind, lake, rng)
-            done = kill is None or (kind == "executor" and kill.as_it_should)
+            done = kill is None or (kind in REPLACED and kill.as_it_should)
             if kill is not None:
                 kills.append(kill)
                 log_progress(f"batch {number + 1} of {len(batches)}, kill {len(kills)} of {times}: {kill}")

@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 import yaml
 from click.testing import CliRunner
+from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from fleetgauge_core.fleet import Fleet
 from fleetgauge_core.runtime.shutdown import ShutdownFlag
 from fleetgauge_core.tables import ALL_TABLES, QUALITY, Table
+from fleetgauge_pipelines.io import lake as lake_module
 from fleetgauge_pipelines.io.lake import Lake
 from fleetgauge_pipelines.jobs import backfill, backfill_cli, backfill_command
 from fleetgauge_pipelines.jobs.backfill import open_record_folder, run_backfill
@@ -121,11 +123,11 @@ def test_a_failed_piece_and_a_modified_file_are_processed_again(
     (folder / "a.avro").unlink()
     lake = Lake(spark, str(broken_off))
 
-    def die(_: object, table: Table, __: object) -> None:
-        raise OSError(f"killed before {table.path}")
+    def die(table: DeltaTable, *_: object) -> None:
+        raise OSError(f"killed before {table.table_uri}")
 
     with monkeypatch.context() as patch:
-        patch.setattr(Lake, "append", die)
+        patch.setattr(lake_module, "commit_files", die)
         with pytest.raises(OSError, match="bronze/probe_minutes"):
             backfilled(spark, lake, FLEET, open_record_folder(folder), CLOCK)
 

@@ -1,16 +1,15 @@
 """The jobs give the same tables on a cluster with executors as on local[*]."""
 
 import os
-import random
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import pyspark
+import psutil
 import pytest
 import yaml
 from pyspark.sql import SparkSession
@@ -22,19 +21,17 @@ from fleetgauge_core.tables import (
     CLUSTER_WEEKS,
     FLEET_WEEKS,
 )
-from fleetgauge_local.ports import find_free_ports
-from fleetgauge_pipelines.io.cache import default_cache_folder
-from fleetgauge_pipelines.io.java import find_java
 from fleetgauge_pipelines.io.lake import Lake
 from fleetgauge_pipelines.jobs.backfill import open_record_folder
 from fleetgauge_pipelines.jobs.simulate_records import write_record_files
 from fleetgauge_pipelines.simulation import SimulatedFleet
 from tests.spark.lakes import backfilled, content
+from tests.spark.standalone import HOST, list_java_variables, make_spark_home, run_standalone
+from tests.waiting import wait_until
 
 START = datetime(2026, 11, 16, tzinfo=UTC)
 CLOCK = START + timedelta(hours=1)
 COMPARED = (BROKER_MINUTES, CLUSTER_MINUTES, CLUSTER_WEEKS, FLEET_WEEKS)
-HOST = "127.0.0.1"
 #: Each test starts three JVMs or more.
 pytestmark = [pytest.mark.thorough, pytest.mark.timeout(600)]
 
@@ -69,17 +66,12 @@ def given(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Give
     (folder / "fleet.yaml").write_text(yaml.safe_dump(simulated.fleet_document()))
     lake, fleet = Lake(spark, str(folder / "lake")), load_fleet(folder / "fleet.yaml")
     backfilled(spark, lake, fleet, open_record_folder(folder / "records"), CLOCK)
-    prepared = Given(folder)
-    # Workers keep their folders in Spark's home, which is no place of ours.
-    prepared.home.mkdir()
-    for part in Path(pyspark.__file__).parent.iterdir():
-        (prepared.home / part.name).symlink_to(part)
-    return prepared
+    make_spark_home(folder / "spark")
+    return Given(folder)
 
 
 def environment(given: Given, **more: str) -> dict[str, str]:
-    java = str(find_java(default_cache_folder(), print).home)
-    return {**os.environ, "JAVA_HOME": java, "SPARK_HOME": str(given.home), **more}
+    return {**os.environ, **list_java_variables(given.home), **more}
 
 
 def run(command: list[str], env: Mapping[str, str]) -> None:
@@ -100,43 +92,43 @@ def test_the_environments_master_takes_precedence(given: Given) -> None:
     given.assert_same(lake)
 
 
-@contextmanager
-def daemon(given: Given, name: str, *arguments: str) -> Iterator[None]:
-    command = [str(given.home / "bin/spark-class"), f"org.apache.spark.deploy.{name}", "--host", HOST]
-    env = environment(given, SPARK_DAEMON_MEMORY="256m", SPARK_LOCAL_IP=HOST)
-    with (given.folder / f"{name}.log").open("a") as log:
-        process = subprocess.Popen([*command, *arguments], env=env, stdout=log, stderr=log)
-        try:
-            yield
-        finally:
-            process.terminate()
-            process.wait(timeout=30)
-
-
-@contextmanager
-def standalone(given: Given) -> Iterator[str]:
-    """A master and two workers of one core; its URL."""
-    port, *other_ports = map(str, find_free_ports(6, random.Random()))
-    url, size = f"spark://{HOST}:{port}", ("--cores", "1", "--memory", "1g")
-    with daemon(given, "master.Master", "--port", port, "--webui-port", other_ports[0]):
-        where = [("--port", other_ports[n], "--webui-port", other_ports[n + 1]) for n in (1, 3)]
-        work = ("--work-dir", str(given.folder / "work"))
-        with (
-            daemon(given, "worker.Worker", *where[0], *size, *work, url),
-            daemon(given, "worker.Worker", *where[1], *size, *work, url),
-        ):
-            yield url
-
-
 def test_spark_submit_runs_a_command_on_a_standalone_cluster(given: Given) -> None:
     lake = given.folder / "of-standalone"
     words = subprocess.check_output([sys.executable, "-m", "fleetgauge_pipelines.jobs.submit"], text=True)
-    with standalone(given) as url:
+    with run_standalone(given.folder, given.home) as url:
         submit = [str(given.home / "bin/spark-submit"), "--master", url, "--executor-memory", "512m"]
         submit += ["--conf", f"spark.driver.host={HOST}", "--conf", "spark.sql.shuffle.partitions=2"]
         env = environment(given, PYSPARK_PYTHON=sys.executable, SPARK_LOCAL_IP=HOST)
         run([*submit, *words.split(), *given.backfill(lake)], env)
     assert executors_in(given.folder / "work") >= {"0", "1"}
+    given.assert_same(lake)
+
+
+def list_working_executors(driver: int) -> list[psutil.Process]:
+    """Return the executors of a command that have a Python worker."""
+    working = []
+    for process in psutil.Process(driver).children(recursive=True):
+        with suppress(psutil.NoSuchProcess):
+            is_executor = any("CoarseGrainedExecutorBackend" in word for word in process.cmdline())
+            if is_executor and any(forker.children() for forker in process.children()):
+                working.append(process)
+    return working
+
+
+def test_a_backfill_survives_the_loss_of_an_executor_and_its_workers(given: Given) -> None:
+    lake = given.folder / "of-lost-executor"
+    env = environment(given, PYSPARK_SUBMIT_ARGS="--master local-cluster[2,1,1024] pyspark-shell")
+    command = [str(Path(sys.executable).with_name("fleetgauge")), *given.backfill(lake)]
+    log = given.folder / "lost-executor.log"
+    with log.open("w") as output, subprocess.Popen(command, env=env, stdout=output, stderr=output) as driver:
+        try:
+            wait_until(lambda: bool(list_working_executors(driver.pid)), 300, "an executor at work")
+            executor = list_working_executors(driver.pid)[0]
+            for process in (*executor.children(recursive=True), executor):
+                process.kill()
+            assert driver.wait(300) == 0, log.read_text()
+        finally:
+            driver.kill()
     given.assert_same(lake)
 
 

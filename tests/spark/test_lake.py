@@ -28,5 +28,3 @@ def test_a_new_column_is_added_and_is_null_in_old_rows(spark: SparkSession, tmp_
         assert {field.name for field in delta(tmp_path, table).schema().fields} == set(table.column_names)
         (row,) = rows(tmp_path, table)
         assert [value for value in row.values() if value is not None] == ["x"]
-        lake.append(table, lake.read(table))
-        assert len(rows(tmp_path, table)) == 2

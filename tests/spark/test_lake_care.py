@@ -1,10 +1,12 @@
 """Expiry removes old days without changing what is computed from others; compaction merges small files."""
 
+import os
 import shutil
 from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 from pyspark.sql import SparkSession
@@ -23,6 +25,7 @@ from fleetgauge_core.tables import (
     QUARANTINE,
     Table,
 )
+from fleetgauge_pipelines.io import lake as lake_module
 from fleetgauge_pipelines.io.lake import Lake
 from fleetgauge_pipelines.jobs.batch import BatchResult, Pipeline
 from fleetgauge_pipelines.jobs.table_maintenance import DailyCompaction, compact_tables, expire_days
@@ -112,6 +115,59 @@ def test_expired_minutes_are_not_recomputed_and_their_weeks_do_not_change(
         assert early in minutes
     assert {table: rows(tmp_path, table) for table in weeks} == weeks
     assert all(delta(tmp_path, table).metadata().configuration["fleetgauge.keptFrom"] for table in kept)
+
+
+def test_files_of_batches_that_failed_are_invisible_until_vacuum_deletes_them(
+    spark: SparkSession, lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One batch fails before bronze is committed, one before silver is."""
+    new = good_record(4, MIDNIGHT + 6 * MINUTE)
+    before = {table: rows(tmp_path, table) for table in (PROBE_MINUTES, BROKER_MINUTES)}
+    for commits in (0, 1):
+        with monkeypatch.context() as patch:
+            _fail_after(patch, commits)
+            with pytest.raises(BrokenOffError):
+                process(spark, restarted(spark, lake), "broken off", new)
+        assert rows(tmp_path, BROKER_MINUTES) == before[BROKER_MINUTES]
+    left = {table: _find_unreferenced(tmp_path, table) for table in (PROBE_MINUTES, BROKER_MINUTES)}
+    assert all(left.values())
+
+    process(spark, restarted(spark, lake), "repeated", new)
+    assert_tables_equal(tmp_path, [*RECORDS, new], FLEET, CLOCK)
+    lake.vacuum(PROBE_MINUTES)
+    assert _find_unreferenced(tmp_path, PROBE_MINUTES) >= left[PROBE_MINUTES], "a task may still use them"
+    for table, files in left.items():
+        for file in files:
+            os.utime(file, (0, 0))
+        lake.vacuum(table)
+        assert not _find_unreferenced(tmp_path, table) & files
+    assert_tables_equal(tmp_path, [*RECORDS, new], FLEET, CLOCK)
+
+
+class BrokenOffError(Exception):
+    """Simulates a killed process."""
+
+
+def _fail_after(monkeypatch: pytest.MonkeyPatch, commits: int) -> None:
+    """Let the commit of a large table fail that follows ``commits`` successful ones."""
+    left, commit = iter(range(commits)), lake_module.commit_files
+
+    def commit_or_fail(*arguments: Any) -> None:
+        if next(left, None) is None:
+            raise BrokenOffError
+        commit(*arguments)
+
+    monkeypatch.setattr(lake_module, "commit_files", commit_or_fail)
+
+
+def _find_unreferenced(folder: Path, table: Table) -> set[Path]:
+    """Return the data files of a table that its newest version does not name."""
+    named = {Path(unquote(uri)) for uri in delta(folder, table).file_uris()}
+    return (
+        set((folder / table.path).rglob("*.parquet"))
+        - named
+        - set((folder / table.path / "_delta_log").iterdir())
+    )
 
 
 def test_compaction_leaves_one_file_per_day_and_keeps_every_row(spark: SparkSession, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from fleetgauge_core.lake.lake_files import open_files
 from fleetgauge_core.lake.table_store import TableStore
 from fleetgauge_core.tables import BROKER_MINUTES, CLUSTER_MINUTES, CLUSTER_WEEKS, PROBE_MINUTES, Table
 from tests.s3 import S3
+from tests.spark.standalone import make_spark_home, run_standalone
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.thorough
@@ -116,3 +117,29 @@ def test_two_backfills_into_an_object_store_are_one_that_writes_what_it_writes_t
         rows = read(read_by, table)
         assert rows
         assert rows == read(folder, table), table.path
+
+
+def test_executors_use_the_credentials_of_the_driver_and_show_them_nowhere(
+    simulated: Path, s3: S3, environment: Mapping[str, str], tmp_path: Path
+) -> None:
+    """The master and its workers are started without the variables."""
+    s3.make_bucket("executors")
+    lake, folder = "s3a://executors/fleet", str(tmp_path / "folder")
+    without = {name: value for name, value in environment.items() if name not in s3.environment}
+    (tmp_path / "cluster").mkdir()
+    home = make_spark_home(tmp_path / "spark")
+    with run_standalone(tmp_path / "cluster", home, without) as url:
+        submitted = environment["PYSPARK_SUBMIT_ARGS"].replace(
+            "pyspark-shell", f"--master {url} pyspark-shell"
+        )
+        on_cluster = {**environment, "PYSPARK_SUBMIT_ARGS": submitted}
+        with backfilling(simulated, lake, tmp_path / "on-cluster.log", on_cluster) as writer:
+            assert writer.wait(STARTED_S) == 0, (tmp_path / "on-cluster.log").read_text()
+    with backfilling(simulated, folder, tmp_path / "local.log") as local:
+        assert local.wait(STARTED_S) == 0
+    for table in COMPARED:
+        assert read("s3://executors/fleet", table) == read(folder, table), table.path
+    logs = [path for path in tmp_path.rglob("*") if path.is_file() and path.name.endswith(("log", "stderr"))]
+    assert any(path.name == "stderr" for path in logs)
+    secret = s3.environment["AWS_SECRET_ACCESS_KEY"]
+    assert not [path for path in logs if secret in path.read_text(errors="replace")]

@@ -6,13 +6,15 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
 from fleetgauge_core.contract import PROBE_MINUTE
 from fleetgauge_core.fleet import Fleet
 from fleetgauge_core.tables import BROKER_MINUTES, CLUSTER_WEEKS, PROBE_MINUTES
-from fleetgauge_pipelines.transforms.decode import check_contract, decode_records
+from fleetgauge_pipelines.transforms.contract_rules import ContractRules
+from fleetgauge_pipelines.transforms.raw_records import check_raw_records
 from tests.oracle.oracle import evaluate, read_settings
 from tests.spark.broken import Record, good_record
 from tests.spark.fuzz import CLOCK, CLUSTER, OLDEST, Fate, fate
@@ -76,14 +78,21 @@ def damage(record: Record, rng: Random) -> bytes:
     return choose_freely(record, rng)
 
 
-def test_the_rules_decide_as_their_plain_implementation(spark: SparkSession) -> None:
+def test_the_rules_decide_as_their_plain_implementation() -> None:
     rng = Random(SEED)
     values = [
         damage(good_record(n, FIRST + rng.randrange(MINUTES) * MINUTE, CLUSTER, rng.randint(1, 3)), rng)
         for n in range(RULED)
     ]
-    checked = check_contract(decode_records(raw_frame(spark, values)), [CLUSTER], CLOCK, OLDEST, None)
-    reasons = {row["source"]: row["reason"] for row in checked.select("source", "reason").collect()}
+    sources = [SOURCE.format(at) for at in range(RULED)]
+    raw = pa.table(
+        [pa.array(values, pa.binary()), sources, list(range(RULED)), pa.nulls(RULED, pa.string())],
+        names=["value", "source", "position", "hint"],
+    )
+    refused = check_raw_records(raw, ContractRules({CLUSTER}, CLOCK, OLDEST, None)).refused
+    reasons = dict.fromkeys(sources) | dict(
+        zip(refused["source"].to_pylist(), refused["reason"].to_pylist(), strict=True)
+    )
     fates = [fate(value) for value in values]
     wrong = [
         (value, reasons[SOURCE.format(at)])

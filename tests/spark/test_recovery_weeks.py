@@ -15,7 +15,6 @@ from pyspark.sql import SparkSession
 
 from fleetgauge_core.contract import PROBE_MINUTE
 from fleetgauge_core.fleet import Fleet
-from fleetgauge_core.lake.delta_table import arrow_schema
 from fleetgauge_core.lake.table_store import TableStore
 from fleetgauge_core.tables import (
     ALL_TABLES,
@@ -24,6 +23,7 @@ from fleetgauge_core.tables import (
     RECOVERY_WEEKS,
     Table,
 )
+from fleetgauge_core.tables.arrow_schema import arrow_schema
 from fleetgauge_pipelines.io.lake import Lake
 from fleetgauge_pipelines.jobs.batch import BatchResult, Pipeline
 from fleetgauge_pipelines.jobs.recovery_weeks import RecoveryWeeksWriter
@@ -88,7 +88,7 @@ def create_job(
 
 
 def started(spark: SparkSession, folder: Path, of: Fleet) -> RecoveryWeeksWriter:
-    job = RecoveryWeeksWriter(spark, Lake(spark, str(folder)), of)
+    job = RecoveryWeeksWriter(Lake(spark, str(folder)), of)
     job.open()
     return job
 

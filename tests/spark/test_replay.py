@@ -19,6 +19,7 @@ from fleetgauge_core.fleet import Fleet
 from fleetgauge_core.lake.quarantine_view import QuarantineFilter
 from fleetgauge_core.lake.table_store import TableStore
 from fleetgauge_core.tables import PROBE_MINUTES, QUARANTINE
+from fleetgauge_pipelines.io import lake
 from fleetgauge_pipelines.io.lake import Lake
 from fleetgauge_pipelines.jobs import quarantine_cli, quarantine_command
 from fleetgauge_pipelines.jobs.batch import BatchResult, Pipeline
@@ -103,8 +104,7 @@ def _break_off_after(monkeypatch: pytest.MonkeyPatch, writes: int) -> None:
         return write
 
     for writer, name in (
-        (Lake, "append"),
-        (Lake, "_merge"),
+        (lake, "commit_files"),
         (TableStore, "_append"),
         (TableStore, "_overwrite"),
     ):

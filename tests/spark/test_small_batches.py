@@ -10,7 +10,7 @@ from tests.spark.small_fleet import FLEET, RECORDS_A_MINUTE
 from tests.spark.spark_work import SparkWork, count_spark_work
 
 #: Of a minute of three clusters of three brokers, once their weeks have begun.
-MOST = SparkWork(executions=31, jobs=34, commits=7)
+MOST = SparkWork(executions=1, jobs=3, commits=7)
 
 
 def test_a_steady_batch_has_spark_plan_no_more_than_it_did(spark: SparkSession, tmp_path: Path) -> None:

@@ -24,23 +24,9 @@ from fleetgauge_core.lake.newest_version import (
     read_newest_version,
     write_newest_version,
 )
-from fleetgauge_core.tables import ColumnType, Table
+from fleetgauge_core.tables import Table
 
 _log = logging.getLogger("fleetgauge.lake")
-
-#: The Arrow type of each column type, as delta-rs reads and writes it.
-ARROW_TYPES: Mapping[ColumnType, pa.DataType] = {
-    ColumnType.STRING: pa.string(),
-    ColumnType.BOOLEAN: pa.bool_(),
-    ColumnType.INT: pa.int32(),
-    ColumnType.LONG: pa.int64(),
-    ColumnType.DOUBLE: pa.float64(),
-    ColumnType.DATE: pa.date32(),
-    ColumnType.TIMESTAMP: pa.timestamp("us", tz="UTC"),
-    ColumnType.BINARY: pa.binary(),
-    ColumnType.INT_ARRAY: pa.list_(pa.int32()),
-    ColumnType.COUNT_MAP: pa.map_(pa.string(), pa.int32()),
-}
 
 #: delta-rs 1.6 decodes escapes in local paths, takes a backslash for a slash, and panics at the others; Delta
 #: for Spark puts the path between backticks.
@@ -99,11 +85,6 @@ _ANSI_COLOUR = re.compile("\x1b\\[[0-9;]*m")
 #: Start of the part that is cut off: a stack trace of delta-rs or an XML document of the object store.
 _DETAILS = re.compile(r"\s0: |<\?xml|<Error>")
 _MAX_LENGTH = 240
-
-
-def arrow_schema(table: Table) -> pa.Schema:
-    """Return the Arrow schema of a table."""
-    return pa.schema([(column.name, ARROW_TYPES[column.type]) for column in table.columns])
 
 
 def open_table(lake: str, table: Table) -> DeltaTable | None:

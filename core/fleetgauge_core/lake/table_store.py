@@ -16,7 +16,6 @@ from deltalake.exceptions import CommitFailedError
 from fleetgauge_core.errors import OperationalError
 from fleetgauge_core.lake.delta_table import (
     DELTA_ERRORS,
-    arrow_schema,
     describe_table_error,
     is_read_only,
     is_write_refused,
@@ -27,6 +26,7 @@ from fleetgauge_core.lake.delta_table import (
     table_uri,
 )
 from fleetgauge_core.tables import Table
+from fleetgauge_core.tables.arrow_schema import arrow_schema
 from fleetgauge_core.tables.row_diff import RowOperation, apply_differences, diff_rows
 
 TableRow = dict[str, Any]

@@ -1,1 +1,1 @@
-"""Service level definitions in plain Python; the Spark jobs must return the same values."""
+"""Service level definitions in plain Python; what the pipeline computes by columns must be the same."""

@@ -1,6 +1,6 @@
 """The constants of the service level definitions, and a broker-minute's levels in plain Python.
 
-Spark computes the same levels over millions of rows; a test compares both.
+The pipeline computes the same levels column by column; a test compares both.
 """
 
 from collections.abc import Sequence

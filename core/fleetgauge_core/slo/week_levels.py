@@ -1,7 +1,7 @@
 """The levels of a cluster's week from its cluster-minutes, in plain Python.
 
-It is the definition of gold/cluster_weeks, which the pipeline computes with Spark; here for weeks that are
-asked for and not stored.
+It is the definition of gold/cluster_weeks, which the pipeline computes column by column; here for weeks that
+are asked for and not stored, and for minutes of which brokers are excluded.
 """
 
 from collections import defaultdict

@@ -17,7 +17,6 @@ from deltalake import DeltaTable
 
 from fleetgauge_core.errors import OperationalError
 from fleetgauge_core.lake.delta_table import (
-    ARROW_TYPES,
     DELTA_ERRORS,
     describe_table_error,
     ensure_newest,
@@ -26,6 +25,7 @@ from fleetgauge_core.lake.delta_table import (
 )
 from fleetgauge_core.lake.newest_version import read_newest_version
 from fleetgauge_core.tables import Table
+from fleetgauge_core.tables.arrow_schema import ARROW_TYPES
 
 #: A pyarrow.compute.Expression; pyarrow has no type hints.
 RowFilter = Any

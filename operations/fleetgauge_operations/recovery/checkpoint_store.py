@@ -14,12 +14,12 @@ from deltalake import DeltaTable
 from fleetgauge_core.errors import OperationalError
 from fleetgauge_core.lake.delta_table import (
     DELTA_ERRORS,
-    arrow_schema,
     describe_table_error,
     open_table,
 )
 from fleetgauge_core.lake.table_store import StaleProgressError, TableRow, TableStore, TableStoreError
 from fleetgauge_core.tables import CHECKPOINTS
+from fleetgauge_core.tables.arrow_schema import arrow_schema
 from fleetgauge_operations.recovery.offsets.checkpoint import (
     Checkpoint,
     CheckpointOrigin,

@@ -1,15 +1,14 @@
-"""The Delta tables of a lake: Spark reads and writes the large ones, the driver process the small ones."""
+"""The Delta tables of a lake: tasks read and write files of the large ones, the driver commits all."""
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, date, datetime, time
 from pathlib import Path
-from typing import Any
 
 from delta.tables import DeltaTable
 from pyspark import StorageLevel
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from fleetgauge_core.lake.delta_table import (
@@ -23,10 +22,9 @@ from fleetgauge_core.lake.table_repair import RepairOutcome, repair_before_writi
 from fleetgauge_core.lake.table_snapshot import read_snapshot
 from fleetgauge_core.lake.table_store import TableStore, TableStoreError
 from fleetgauge_core.tables import ALL_TABLES, CLUSTER_MINUTES, Table
-from fleetgauge_core.tables.row_diff import RowOperation
 from fleetgauge_pipelines.io.column_append import append_columns
+from fleetgauge_pipelines.io.table_files import TableVersion, WrittenFile, commit_files
 from fleetgauge_pipelines.simulation.silver import Columns
-from fleetgauge_pipelines.transforms.row_diff import diff_dataframes
 
 _log = logging.getLogger("fleetgauge.lake")
 
@@ -37,9 +35,9 @@ _KEPT_FROM = "fleetgauge.keptFrom"
 def materialize(rows: DataFrame) -> DataFrame:
     """Compute rows once, and return a frame without the plan that computed them (a local checkpoint).
 
-    Unlike with a cached frame, Spark does not analyze the whole plan again for every frame built on it, which
-    costs more than the data in small batches. Rows are stored as bytes, because millions of objects would
-    keep the garbage collector busy; on a cluster two executors store each partition, so that one may fail.
+    What is read again later is the same then, also if its source has changed. Rows are stored as bytes,
+    because millions of objects would keep the garbage collector busy; on a cluster two executors store each
+    partition, so that one may fail.
     """
     is_local = str(rows.sparkSession.sparkContext.master).startswith("local[")
     level = StorageLevel.MEMORY_AND_DISK if is_local else StorageLevel.MEMORY_AND_DISK_2
@@ -154,37 +152,27 @@ class Lake:
         day = delta.metadata().configuration.get(_KEPT_FROM) if delta else None
         return datetime.combine(date.fromisoformat(day), time(), UTC) if day else None
 
-    def append(self, table: Table, rows: DataFrame) -> None:
-        """Append rows to a table; further columns of the frame are dropped."""
-        with self._committing(table):
-            rows.select(*table.column_names).write.format("delta").mode("append").save(self.path(table))
-
     def append_columns(self, table: Table, parts: Iterable[Columns], map_key: str) -> None:
         """Append parts of numpy columns in one commit without Spark; see column_append."""
         self.confirm_lease()
         append_columns(self.path(table), parts, map_key)
         store_newest_version(self._location, table)
 
-    def replace_rows(self, table: Table, wanted: DataFrame, stored: DataFrame) -> int:
-        """Replace the ``stored`` rows of a table by the ``wanted`` ones, and return how many rows changed.
+    def open_version(self, table: Table) -> TableVersion:
+        """Return a table's newest version, for tasks that read it."""
+        delta = open_table(self._location, table)
+        if delta is None:
+            raise TableStoreError(f"{self.path(table)}: there is no table")
+        return TableVersion(self.path(table), delta.version())
 
-        Rows of the table that are not in ``stored`` stay as they are. It is an append if all changed rows are
-        new, and no commit if no row differs.
-        """
-        diff = materialize(diff_dataframes(table, wanted, stored))
-        counts = diff.groupBy("change", *table.partition_by).count().collect()
-        self._apply(table, diff, counts)
-        return sum(row["count"] for row in counts)
-
-    def append_counted(self, table: Table, rows: DataFrame) -> int:
-        """Append rows, if there are any, and return how many.
-
-        The frame is computed twice, so materialize one that is expensive to compute.
-        """
-        count = rows.count()
-        if count:
-            self.append(table, rows)
-        return count
+    def commit_files(self, table: Table, files: Sequence[WrittenFile], removed: Collection[str] = ()) -> None:
+        """Add files that tasks have written to a table, and remove others; no commit without either."""
+        if files or removed:
+            delta = open_table(self._location, table)
+            if delta is None:
+                raise TableStoreError(f"{self.path(table)}: there is no table")
+            with self._committing(table):
+                commit_files(delta, files, removed)
 
     def confirm_lease(self) -> None:
         """Raise LeaseLostError if another process may write to the lake."""
@@ -205,35 +193,3 @@ class Lake:
 
     def _delta_table(self, table: Table) -> DeltaTable:
         return DeltaTable.forPath(self._spark, self.path(table))
-
-    def _apply(self, table: Table, diff: DataFrame, counts: Sequence[Any]) -> None:
-        """Write the changed rows; ``counts`` has a row for each kind of change and partition."""
-        changes_of_stored = [count for count in counts if count["change"] != RowOperation.INSERT]
-        if changes_of_stored:
-            self._merge(table, diff, changes_of_stored)
-        elif counts:
-            self.append(table, diff)
-
-    def _merge(self, table: Table, diff: DataFrame, changes_of_stored: Sequence[Any]) -> None:
-        same_row = _match_partitions(table, changes_of_stored)
-        for name in table.key:
-            same_row = same_row & F.col(f"t.{name}").eqNullSafe(F.col(f"s.{name}"))
-        values: dict[str, str | Column] = {name: F.col(f"s.{name}") for name in table.column_names}
-        with self._committing(table):
-            (
-                self._delta_table(table)
-                .alias("t")
-                .merge(diff.alias("s"), same_row)
-                .whenMatchedDelete(F.col("s.change") == RowOperation.DELETE.value)
-                .whenMatchedUpdate(F.col("s.change") == RowOperation.UPDATE.value, set=values)
-                .whenNotMatchedInsert(F.col("s.change") == RowOperation.INSERT.value, values=values)
-                .execute()
-            )
-
-
-def _match_partitions(table: Table, changes_of_stored: Sequence[Any]) -> Column:
-    # The partitions with changes as literals, so that MERGE reads no other partition.
-    condition = F.lit(True)
-    for name in table.partition_by:
-        condition = condition & F.col(f"t.{name}").isin({change[name] for change in changes_of_stored})
-    return condition

@@ -8,8 +8,11 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 from fleetgauge_core.errors import OperationalError
+from fleetgauge_pipelines.io.table_files import DataFileError
 
 _FULL = re.compile("No space left on device|Disk quota exceeded")
+#: What a task says of a file of the lake.
+_OF_TASK = re.compile(rf"{DataFileError.__name__}: ([^\n]+)")
 _FILE = r"(?:file:(?://)?)?(\S[^\n]*?)"
 #: What Hadoop, Delta and Parquet say of a file that is cut, empty, gone or changed.
 _PATTERNS = (
@@ -41,6 +44,8 @@ def explain_lake_error(text: str, lake: str) -> str | None:
     """Return in one line what an error of Spark says about files of a lake; None for other errors."""
     if _FULL.search(text):
         return "the disk is full: free space on the disks of the lake and of temporary files"
+    if line := _OF_TASK.search(text):
+        return line[1]
     name = find_damaged_file(text)
     # A file of the shuffle, or an input of backfill, is no file of the lake.
     if name is None or not name.startswith(lake.removeprefix("file://").rstrip("/")):

@@ -22,6 +22,9 @@ _AVRO_LIMITS: Mapping[str, str] = {
 #: For every JVM: Spark generates methods for wide rows that are longer than the 8,000 bytes up to which
 #: HotSpot compiles by default.
 _COMPILE_HUGE_METHODS = "-XX:-DontCompileHugeMethods"
+#: For the driver's JVM on one machine. It plans little and passes records on to Python: what the optimizing
+#: compiler takes, it would not win back in a day.
+_COMPILE_QUICKLY = "-XX:TieredStopAtLevel=1"
 #: For the executors' JVMs, which start after the session is configured.
 _EXECUTOR_JVM_OPTIONS = " ".join(
     (
@@ -33,13 +36,20 @@ _EXECUTOR_OPTIONS_KEY = "spark.executor.extraJavaOptions"
 #: Setting with which the driver's JVM must be started; it adds to the user's spark.driver.extraJavaOptions.
 DRIVER_SETTING = ("spark.driver.defaultJavaOptions", _COMPILE_HUGE_METHODS)
 
+#: With these variables tasks reach an object store, as the driver process does.
+_STORE_VARIABLES = (
+    *("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_REGION", "AWS_DEFAULT_REGION"),
+    *("AWS_ENDPOINT_URL", "AWS_ALLOW_HTTP"),
+)
+
 _SETTINGS: Mapping[str, str] = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     "spark.sql.session.timeZone": "UTC",
-    # Serializes the rows that are stored between the steps of a batch; faster than Java's (Spark tuning
-    # guide).
+    # Serializes the rows that a backfill from a topic stores; faster than Java's (Spark tuning guide).
     "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
+    # A task holds a file in memory as columns, which take ten times as much.
+    "spark.databricks.delta.optimize.maxFileSize": str(32 * 2**20),
     # Reading the log of a small table takes 50 tasks by default.
     "spark.databricks.delta.snapshotPartitions": "2",
     # The default, INT96, counts nanoseconds: other readers cannot read a file with a time after the year
@@ -55,7 +65,13 @@ _SETTINGS: Mapping[str, str] = {
     "spark.databricks.delta.properties.defaults.enableDeletionVectors": "false",
     "spark.databricks.delta.properties.defaults.checkpointPolicy": "classic",
     "spark.sql.streaming.stopTimeout": "10s",
+    # Workers end when they have been idle for a minute, and imports take the processor for a second.
+    "spark.python.daemon.module": "fleetgauge_pipelines.jobs.worker_daemon",
 }
+
+#: How often a task is tried on one machine: a Python worker may be killed where memory is short. Spark itself
+#: tries four times on a cluster, and once on one machine.
+_LOCAL_ATTEMPTS = 2
 
 _LOCAL_SETTINGS: Mapping[str, str] = {
     # Micro-batches are small: adaptive planning between stages costs more time than it saves.
@@ -84,12 +100,17 @@ def open_session(app: str, progress: Callable[[str], None]) -> SparkSession:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     conf = _start_driver(app, progress)
     _prepare_driver(SparkContext._jvm)
-    master = conf.get("spark.master", "")
+    if (master := conf.get("spark.master", "")) == "local[*]":
+        conf.set("spark.master", f"local[*,{_LOCAL_ATTEMPTS}]")
     for key, value in {**_SETTINGS, **(_LOCAL_SETTINGS if master.startswith("local") else {})}.items():
         conf.setIfMissing(key, value)
     conf.set(_EXECUTOR_OPTIONS_KEY, f"{conf.get(_EXECUTOR_OPTIONS_KEY, '')} {_EXECUTOR_JVM_OPTIONS}".strip())
     session = SparkSession.builder.config(conf=conf).getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
+    # Not by spark.executorEnv, which Spark shows on its pages.
+    session.sparkContext.environment.update(
+        {name: os.environ[name] for name in _STORE_VARIABLES if name in os.environ}
+    )
     return session
 
 
@@ -101,7 +122,8 @@ def _start_driver(app: str, progress: Callable[[str], None]) -> SparkConf:
         os.environ["JAVA_HOME"] = str(find_java(default_cache_folder(), progress).home)
         jars = fetch_jars(SPARK_LOCK, default_cache_folder(), progress)
         start_conf.set("spark.jars", ",".join(str(jar) for jar in jars))
-        start_conf.set(*DRIVER_SETTING)
+        key, value = DRIVER_SETTING
+        start_conf.set(key, f"{value} {_COMPILE_QUICKLY}")
         start_conf.set("spark.app.name", app).set("spark.ui.showConsoleProgress", "false")
     progress("starting Spark")
     with _redirect_stdout_to_stderr():

@@ -71,7 +71,7 @@ class Pipeline:
         self._silver = SilverWriter(spark, lake, fleet, self._bounds)
         self._gold_gate = GoldGate(lake, gold_suite)
         self._gold = GoldWriter(spark, lake, fleet, self._gold_gate)
-        self._recovery_weeks = RecoveryWeeksWriter(spark, lake, fleet)
+        self._recovery_weeks = RecoveryWeeksWriter(lake, fleet)
         self._change_costs = ChangeCostWriter(lake, fleet, self._bounds)
 
     def open(self) -> None:
@@ -84,6 +84,12 @@ class Pipeline:
         self._gold_gate.open()
         self._recovery_weeks.open()
         self._change_costs.open()
+
+    def warm_up(self, clock: datetime) -> None:
+        """Load now what the first batch would otherwise wait for: great-expectations and Python workers."""
+        self._gold_gate.warm_up()
+        _ = self._gate
+        self._bronze.warm_up(clock)
 
     def process(
         self,

@@ -1,23 +1,26 @@
 """Compares what a batch's records say about their clusters with what the clusters' other records say."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
-from typing import NamedTuple
+from datetime import timedelta
 
-from pyspark.sql import DataFrame, Row, SparkSession
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
 from fleetgauge_core.contract.bounds import MAX_UNCONFIRMED_BROKERS
 from fleetgauge_core.slo.utc_days import list_utc_days
 from fleetgauge_core.tables import PROBE_MINUTES
 from fleetgauge_pipelines.io.lake import Lake
-from fleetgauge_pipelines.io.small_frames import create_dataframe, to_utc
-from fleetgauge_pipelines.transforms.record_summaries import (
-    KAFKA_IDS_DDL,
-    list_summary_columns,
-    refuse_other_kafka_ids,
-    refuse_unconfirmed_brokers,
+from fleetgauge_pipelines.io.small_frames import to_utc
+from fleetgauge_pipelines.transforms.contract_rules import Breach
+from fleetgauge_pipelines.transforms.record_summaries import Period, RecordSummary
+from fleetgauge_pipelines.transforms.unlikely_records import (
+    BROKER_COLUMNS,
+    KAFKA_ID_COLUMNS,
+    NamedBrokers,
+    find_other_kafka_ids,
+    find_unconfirmed_brokers,
 )
 
 #: A cluster that was set up anew keeps its name and has another Kafka cluster ID. It is believed this long
@@ -25,28 +28,6 @@ from fleetgauge_pipelines.transforms.record_summaries import (
 SUCCEEDS_AFTER = timedelta(minutes=2)
 #: Records so near in time are about the same cluster.
 _NEAR = timedelta(days=1)
-
-
-class Period(NamedTuple):
-    """The first and the last minute with a record."""
-
-    first: datetime
-    last: datetime
-
-    def extend(self, other: "Period") -> "Period":
-        """Return the shortest period that contains both."""
-        return Period(min(self.first, other.first), max(self.last, other.last))
-
-
-@dataclass(frozen=True, slots=True)
-class RecordSummary:
-    """What the records of a cluster say that name the same Kafka cluster ID; empty if they know none."""
-
-    cluster_id: str
-    kafka_id: str
-    records: int
-    period: Period
-    brokers: frozenset[int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +96,7 @@ def _select_heaviest(summaries: Iterable[RecordSummary]) -> list[RecordSummary]:
 class ClusterConsistency:
     """Compares the records of each batch with those accepted before, by cluster."""
 
-    def __init__(self, spark: SparkSession, lake: Lake) -> None:
-        self._spark = spark
+    def __init__(self, lake: Lake) -> None:
         self._lake = lake
         self._histories: dict[str, ClusterHistory] = {}
         self._has_stored_records = False
@@ -125,10 +105,12 @@ class ClusterConsistency:
         """Take over that bronze may hold records, which are read when a batch has some of their cluster."""
         self._has_stored_records = True
 
-    def refuse_unlikely(self, checked: DataFrame, summaries: Sequence[RecordSummary]) -> DataFrame | None:
-        """Return the records, those refused that contradict others of their cluster; None if none does.
+    def find_unlikely(
+        self, read_columns: Callable[[Sequence[str]], pa.Table], summaries: Sequence[RecordSummary]
+    ) -> dict[int, Breach]:
+        """Return the records that contradict others of their cluster, by their rows.
 
-        ``summaries`` are those of the valid records of ``checked``, which is as check_contract returns it.
+        ``read_columns`` returns columns of the batch's valid records, of which ``summaries`` are.
         """
         by_cluster = _group(summaries)
         self._read_histories(by_cluster)
@@ -142,14 +124,15 @@ class ClusterConsistency:
             for cluster_id, of_cluster in by_cluster.items()
             if len(_name_brokers(of_cluster) - self._histories[cluster_id].brokers) > MAX_UNCONFIRMED_BROKERS
         ]
-        judged = checked
+        unlikely: dict[int, Breach] = {}
         if disputed:
-            judged = refuse_other_kafka_ids(judged, self._build_kafka_ids(disputed))
+            unlikely |= find_other_kafka_ids(read_columns(KAFKA_ID_COLUMNS), disputed, SUCCEEDS_AFTER)
         if unconfirmed:
-            judged = refuse_unconfirmed_brokers(
-                judged, self._read_near({name: _find_near(by_cluster[name]) for name in unconfirmed})
+            stored = self._read_named_brokers({name: _find_near(by_cluster[name]) for name in unconfirmed})
+            unlikely |= find_unconfirmed_brokers(
+                read_columns(BROKER_COLUMNS), stored, unconfirmed, set(unlikely)
             )
-        return judged if disputed or unconfirmed else None
+        return unlikely
 
     def add_summaries(self, summaries: Sequence[RecordSummary]) -> None:
         """Add accepted records to the histories of their clusters."""
@@ -171,13 +154,27 @@ class ClusterConsistency:
         rows = (
             self._read_near(unread)
             .groupBy("cluster_id", F.col("kafka_cluster_uuid").alias("kafka_id"))
-            .agg(*list_summary_columns(), F.min("ingested_at").alias("first_ingested_at"))
+            .agg(*_list_summary_columns(), F.min("ingested_at").alias("first_ingested_at"))
             .orderBy("first_ingested_at")
         )
         for row in rows.collect():
             self._histories[row["cluster_id"]] = self._histories[row["cluster_id"]].add_summaries(
                 [to_summary(row)]
             )
+
+    def _read_named_brokers(self, periods: Mapping[str, Period]) -> list[NamedBrokers]:
+        """Return the brokers that the stored records of clusters name in the days of these periods."""
+        grouped = self._read_near(periods).groupBy("cluster_id", "expected_brokers", "broker_id")
+        identity = F.struct("run_id", "sequence")
+        return [
+            NamedBrokers(
+                row["cluster_id"],
+                frozenset((*row["expected_brokers"], row["broker_id"])),
+                (row["first"]["run_id"], row["first"]["sequence"]),
+                (row["last"]["run_id"], row["last"]["sequence"]),
+            )
+            for row in grouped.agg(F.min(identity).alias("first"), F.max(identity).alias("last")).collect()
+        ]
 
     def _covers(self, cluster_id: str, near: Period) -> bool:
         history = self._histories.get(cluster_id)
@@ -195,17 +192,20 @@ class ClusterConsistency:
             F.col("day").isin(list_utc_days(periods.values())) & F.col("cluster_id").isin(list(periods))
         )
 
-    def _build_kafka_ids(self, disputed: Mapping[str, Mapping[str, Period]]) -> DataFrame:
-        rows = [
-            (cluster_id, kafka_id, *period, period.last + SUCCEEDS_AFTER)
-            for cluster_id, kafka_ids in disputed.items()
-            for kafka_id, period in kafka_ids.items()
-        ]
-        return create_dataframe(self._spark, rows, KAFKA_IDS_DDL)
+
+def _list_summary_columns() -> tuple[Column, ...]:
+    """Return what transforms.record_summaries says of records, as aggregates of Spark."""
+    registered = F.array_distinct(F.flatten(F.collect_set("expected_brokers")))
+    return (
+        F.count(F.lit(1)).alias("records"),
+        F.min("minute").alias("first"),
+        F.max("minute").alias("last"),
+        F.array_union(registered, F.collect_set("broker_id")).alias("brokers"),
+    )
 
 
 def to_summary(row: Row) -> RecordSummary:
-    """Return a row of summarize_records with a cluster as a value."""
+    """Return a row with a cluster, a Kafka cluster ID and _list_summary_columns as a value."""
     period = Period(to_utc(row["first"]), to_utc(row["last"]))
     return RecordSummary(
         row["cluster_id"], row["kafka_id"], row["records"], period, frozenset(row["brokers"])

@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from fleetgauge_core.fleet import Fleet
 from fleetgauge_core.slo.causes import count_by_segment
@@ -30,20 +30,19 @@ from fleetgauge_core.tables import (
 )
 from fleetgauge_core.tables.row_diff import RowOperation, diff_rows
 from fleetgauge_pipelines.io.lake import Lake
-from fleetgauge_pipelines.io.small_frames import create_dataframe
 from fleetgauge_pipelines.jobs.annotations import Annotations
 from fleetgauge_pipelines.jobs.evidence import EvidenceWriter
 from fleetgauge_pipelines.jobs.gold_gate import GoldGate, WeekVerdicts
 from fleetgauge_pipelines.jobs.settings import (
-    WeekDefinition,
     define_week,
     list_segment_rows,
     make_week_calendar,
 )
-from fleetgauge_pipelines.jobs.weeks import CorrectedWeeks
+from fleetgauge_pipelines.jobs.weeks import CorrectedWeeks, build_week_rows, count_minutes
 from fleetgauge_pipelines.quality.gate import QualityFacts
-from fleetgauge_pipelines.quality.gold_facts import SilverCounts, compute_gold_facts, count_silver_minutes
-from fleetgauge_pipelines.transforms.fleet_weeks import FLEET_INPUT, SEGMENTS_DDL, compute_fleet_weeks
+from fleetgauge_pipelines.quality.gold_facts import SilverCounts, compute_gold_facts
+from fleetgauge_pipelines.transforms.cluster_weeks import WeekDefinition
+from fleetgauge_pipelines.transforms.fleet_weeks import compute_fleet_weeks
 
 _MINUTE = timedelta(minutes=1)
 
@@ -65,7 +64,7 @@ class GoldWriter:
         self._fleet = fleet
         self._clusters = {cluster.id: cluster for cluster in fleet.clusters}
         self._gate = gate
-        self._evidence = EvidenceWriter(lake, fleet)
+        self._evidence = EvidenceWriter(spark, lake, fleet)
         self._open: set[tuple[str, date]] = set()
         self._kept_from: datetime | None = None
 
@@ -109,17 +108,17 @@ class GoldWriter:
         if not definitions:
             return GoldResult(0, WeekVerdicts())
         weeks = self._correct_weeks(definitions, annotations)
+        computed = weeks.compute()
         dates = sorted({week.week for week in definitions})
         stored = self._lake.table_store(CLUSTER_WEEKS).rows(pc.field("week").isin(dates))
-        wanted = _revise(CLUSTER_WEEKS, weeks.compute_levels(clock), stored)
+        wanted = _revise(CLUSTER_WEEKS, build_week_rows(computed, clock), stored)
         fleet, fleet_stored = self._compute_fleet_weeks(wanted, dates)
-        counts = count_silver_minutes(weeks.minutes, weeks.frame)
-        verdicts = self._gate.judge(self._compute_facts(dates, wanted, fleet, counts))
+        verdicts = self._gate.judge(self._compute_facts(dates, wanted, fleet, count_minutes(computed)))
         passed = [week for week in dates if week not in verdicts.held_back]
         wanted, before = _select_weeks(passed, wanted), _select_weeks(passed, stored)
         differences = diff_rows(CLUSTER_WEEKS, wanted, before)
         written = [row for operation, row in differences if operation is not RowOperation.DELETE]
-        changed = self._evidence.update(weeks, written)
+        changed = self._evidence.update(weeks, definitions, written)
         changed += self._update_burn_causes(wanted, passed)
         changed += self._lake.table_store(FLEET_WEEKS).replace(
             _select_weeks(passed, fleet), _select_weeks(passed, fleet_stored), {"week": passed}
@@ -195,16 +194,10 @@ class GoldWriter:
         self, clusters: Sequence[WeekRow], weeks: Sequence[date]
     ) -> tuple[list[WeekRow], list[dict[str, Any]]]:
         """Return the rows that gold/fleet_weeks should hold of the weeks, and those that it holds."""
-        columns = [column for column in CLUSTER_WEEKS.columns if column.name in FLEET_INPUT]
-        ddl = ", ".join(f"{column.name} {column.type.value}" for column in columns)
-        rows = [
-            tuple(row[column.name] for column in columns)
-            for row in find_latest_revisions(clusters, ["cluster_id", "week"])
-        ]
-        segments = create_dataframe(self._spark, list_segment_rows(self._fleet), SEGMENTS_DDL)
-        computed = compute_fleet_weeks(create_dataframe(self._spark, rows, ddl), segments)
+        latest = find_latest_revisions(clusters, ["cluster_id", "week"])
+        computed = compute_fleet_weeks(latest, list_segment_rows(self._fleet))
         stored = self._lake.table_store(FLEET_WEEKS).rows(pc.field("week").isin(list(weeks)))
-        return _revise(FLEET_WEEKS, _collect(computed), stored), stored
+        return _revise(FLEET_WEEKS, computed, stored), stored
 
     def _update_burn_causes(self, clusters: Sequence[WeekRow], weeks: Sequence[date]) -> int:
         newest = find_latest_revisions(clusters, ["cluster_id", "week"])
@@ -235,10 +228,6 @@ def _revise(table: Table, computed: Sequence[WeekRow], stored: Sequence[WeekRow]
 
 def _select_weeks(weeks: Sequence[date], rows: Sequence[WeekRow]) -> list[WeekRow]:
     return [row for row in rows if row["week"] in weeks]
-
-
-def _collect(rows: DataFrame) -> list[WeekRow]:
-    return [row.asDict() for row in rows.collect()]
 
 
 def _join_ids_by_cluster(exclusions: Iterable[ExcludedRange]) -> dict[str, str]:

@@ -79,6 +79,10 @@ class GoldGate:
         """Return the weeks that fail an expectation."""
         return frozenset(week for (week, _), row in self._stored.items() if not row["success"])
 
+    def warm_up(self) -> None:
+        """Load the suite before it is needed."""
+        _ = self._gate
+
     def judge(self, facts: Mapping[date, QualityFacts]) -> WeekVerdicts:
         """Validate weeks by their facts, and return the verdicts."""
         return WeekVerdicts(facts, self._gate.judge(list(facts.values())))

@@ -2,14 +2,14 @@
 
 from datetime import datetime
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from fleetgauge_core.contract import PROBE_MINUTE
 from fleetgauge_core.fleet import Fleet
 from fleetgauge_core.lake.quarantine_view import QuarantineFilter
 from fleetgauge_core.tables import QUARANTINE
-from fleetgauge_pipelines.io.lake import Lake
+from fleetgauge_pipelines.io.lake import Lake, materialize
 from fleetgauge_pipelines.jobs.batch import BatchResult, Pipeline
 
 
@@ -32,7 +32,9 @@ def run_replay(
     rows = lake.read(QUARANTINE).where(_matches(selection))
     if rows.isEmpty():
         return None
-    return pipeline.process(_raw(rows), f"replay/{clock:%Y-%m-%dT%H:%M:%SZ}", clock, None, accepts_unlikely)
+    # Rows whose reason changes would leave the selection while the batch still reads it.
+    raw = materialize(_raw(rows))
+    return pipeline.process(raw, f"replay/{clock:%Y-%m-%dT%H:%M:%SZ}", clock, None, accepts_unlikely)
 
 
 def _matches(selection: QuarantineFilter) -> Column:
@@ -58,6 +60,9 @@ def _raw(rows: DataFrame) -> DataFrame:
     return rows.select(
         "value",
         "source",
-        F.struct(within, number.try_cast("bigint")).alias("position"),
+        F.row_number()
+        .over(Window.orderBy(within, number.try_cast("bigint")))
+        .cast("bigint")
+        .alias("position"),
         F.when(missing_in_file, F.col("reason")).alias("hint"),
     )

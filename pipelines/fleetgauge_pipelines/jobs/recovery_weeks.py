@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from fleetgauge_core.fleet import Fleet
+from fleetgauge_core.slo.utc_days import list_utc_days
 from fleetgauge_core.slo.weeks import WeekSpan
 from fleetgauge_core.tables import (
     GROUP_MINUTES,
@@ -17,16 +17,16 @@ from fleetgauge_core.tables import (
     RECOVERY_WEEKS,
     Table,
 )
-from fleetgauge_pipelines.io.lake import Lake, materialize
-from fleetgauge_pipelines.io.small_frames import create_dataframe, to_utc
+from fleetgauge_pipelines.io.lake import Lake
 from fleetgauge_pipelines.jobs.settings import make_week_calendar
 from fleetgauge_pipelines.transforms.recovery_weeks import (
     FLEET,
+    GROUP_COLUMNS,
     MIRROR,
-    SUBJECTS_DDL,
+    MIRROR_COLUMNS,
+    SubjectWeek,
     compute_recovery_weeks,
     compute_subject_minutes,
-    compute_subject_weeks,
 )
 
 #: Every minute adds rows to both tables. They hardly change a week, and reading it means reading many small
@@ -52,8 +52,7 @@ class RecoveryWeeksWriter:
     A week is computed a last time when it is due to close; minutes that arrive later do not change it.
     """
 
-    def __init__(self, spark: SparkSession, lake: Lake, fleet: Fleet) -> None:
-        self._spark = spark
+    def __init__(self, lake: Lake, fleet: Fleet) -> None:
         self._lake = lake
         self._objectives = fleet.recovery.objectives
         self._calendar = make_week_calendar(fleet)
@@ -99,38 +98,39 @@ class RecoveryWeeksWriter:
 
     def _compute(self, clock: datetime) -> int:
         until = clock.replace(second=0, microsecond=0)
-        minutes = materialize(
-            compute_subject_minutes(
-                *(self._read_minutes(table, until) for table in (MIRROR_MINUTES, GROUP_MINUTES))
-            )
+        minutes = compute_subject_minutes(
+            self._read_minutes(MIRROR_MINUTES, MIRROR_COLUMNS, until),
+            self._read_minutes(GROUP_MINUTES, GROUP_COLUMNS, until),
         )
         spans_by_subject = _find_subject_spans(minutes)
         open_from = self._open_from or min((span.first for span in spans_by_subject.values()), default=until)
         if open_from >= until:
             return 0
         spans = self._calendar.weeks_between(open_from, until - _MINUTE)
-        rows = [row for span in spans for row in self._list_subject_weeks(span, spans_by_subject, clock)]
+        subjects = [
+            week for span in spans for week in self._list_subject_weeks(span, spans_by_subject, clock)
+        ]
         weeks = self._lake.table_store(RECOVERY_WEEKS)
         dates = [span.week for span in spans]
         stored = weeks.rows(pc.field("week").isin(dates))
-        wanted = self._compute_rows(minutes, rows)
+        wanted = compute_recovery_weeks(minutes, subjects, self._objectives)
         changed = weeks.replace(wanted, stored, {"week": dates})
         self._closed_subjects |= _subjects([row for row in wanted if row["closed"]])
         self._open_from = next((span.start for span in spans if clock < span.closes_at), spans[-1].end)
         return changed
 
-    def _read_minutes(self, table: Table, until: datetime) -> DataFrame:
+    def _read_minutes(self, table: Table, columns: Sequence[str], until: datetime) -> pa.Table:
         """Return the minutes before ``until`` of the weeks that are not closed."""
-        rows = self._lake.read(table).where(F.col("minute") < F.lit(until))
+        minutes, where = self._lake.open_version(table), pc.field("minute") < until
         if self._open_from is None:
-            return rows
-        days = F.col("day") >= F.lit(self._open_from.date())
-        return rows.where(days & (F.col("minute") >= F.lit(self._open_from)))
+            return minutes.read(columns, None, where)
+        where &= pc.field("minute") >= self._open_from
+        return minutes.read(columns, list_utc_days([(self._open_from, until)]), where)
 
     def _list_subject_weeks(
         self, week: WeekSpan, spans: Mapping[Subject, _SubjectSpan], clock: datetime
-    ) -> Iterator[tuple[Any, ...]]:
-        """Yield a row of SUBJECTS_DDL for each subject that is expected in the week.
+    ) -> Iterator[SubjectWeek]:
+        """Yield each subject that is expected in the week.
 
         The fleet's mirrors are expected from their first minute on. A group is expected if it has a minute in
         the week or later, because a group without minutes may have been deleted.
@@ -142,25 +142,16 @@ class RecoveryWeeksWriter:
             starts, ends = max(week.start, since), min(week.end, until)
             is_expected = subject in self._mirrors or (span is not None and span.last >= week.start)
             if starts < ends and is_expected:
-                yield (*subject, week.week, starts, ends, clock >= week.closes_at)
-
-    def _compute_rows(self, minutes: DataFrame, rows: Sequence[tuple[Any, ...]]) -> list[dict[str, Any]]:
-        if not rows:
-            return []
-        subjects = create_dataframe(self._spark, rows, SUBJECTS_DDL)
-        weeks = materialize(compute_subject_weeks(minutes, subjects, self._objectives))
-        return [row.asDict() for row in compute_recovery_weeks(weeks).collect()]
+                yield SubjectWeek(*subject, week.week, starts, ends, clock >= week.closes_at)
 
 
 def _subjects(rows: Sequence[Mapping[str, Any]]) -> set[Subject]:
     return {(row["scope"], row["subject"]) for row in rows if row["scope"] != FLEET}
 
 
-def _find_subject_spans(minutes: DataFrame) -> dict[Subject, _SubjectSpan]:
-    bounds = minutes.groupBy("scope", "subject").agg(
-        F.min("minute").alias("first"), F.max("minute").alias("last")
-    )
+def _find_subject_spans(minutes: pa.Table) -> dict[Subject, _SubjectSpan]:
+    bounds = minutes.group_by(["scope", "subject"]).aggregate([("minute", "min"), ("minute", "max")])
     return {
-        (row["scope"], row["subject"]): _SubjectSpan(to_utc(row["first"]), to_utc(row["last"]))
-        for row in bounds.collect()
+        (row["scope"], row["subject"]): _SubjectSpan(row["minute_min"], row["minute_max"])
+        for row in bounds.to_pylist()
     }

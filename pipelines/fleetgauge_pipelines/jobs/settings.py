@@ -1,10 +1,10 @@
-"""Settings of the fleet file in the form that the Spark jobs use."""
+"""Settings of the fleet file in the form that the jobs use."""
 
-from datetime import date, datetime
-from typing import NamedTuple
+from datetime import datetime
 
 from fleetgauge_core.fleet import Cluster, Fleet
 from fleetgauge_core.slo.weeks import WeekCalendar, WeekSpan
+from fleetgauge_pipelines.transforms.cluster_weeks import WeekDefinition
 
 
 def make_week_calendar(fleet: Fleet) -> WeekCalendar:
@@ -12,20 +12,8 @@ def make_week_calendar(fleet: Fleet) -> WeekCalendar:
     return WeekCalendar(fleet.week.zone, fleet.week.start)
 
 
-class WeekDefinition(NamedTuple):
-    """A cluster's week to compute: its bounds in UTC, [starts, ends), and the objectives of its tier."""
-
-    cluster_id: str
-    week: date
-    starts: datetime
-    ends: datetime
-    closed: bool
-    latency_objective_us: int
-    availability_objective: float
-
-
 def define_week(fleet: Fleet, cluster: Cluster, span: WeekSpan, clock: datetime) -> WeekDefinition:
-    """Return a row of transforms.cluster_weeks.WEEKS_DDL; the week is closed if it is by ``clock``."""
+    """Return the week of a cluster; it is closed if it is by ``clock``."""
     objective = fleet.objective(cluster)
     return WeekDefinition(
         cluster.id,
@@ -39,7 +27,7 @@ def define_week(fleet: Fleet, cluster: Cluster, span: WeekSpan, clock: datetime)
 
 
 def list_segment_rows(fleet: Fleet) -> list[tuple[str, str, str]]:
-    """Return a row of transforms.fleet_weeks.SEGMENTS_DDL for each cluster and segment that it belongs to."""
+    """Return the cluster, segment and its value for each segment that a cluster belongs to."""
     return [
         (cluster.id, segment, value)
         for cluster in fleet.clusters

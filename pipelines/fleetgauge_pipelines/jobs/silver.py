@@ -1,45 +1,41 @@
 """Compute silver from bronze: broker-minutes and cluster-minutes."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import SparkSession
 
 from fleetgauge_core.fleet import Fleet
-from fleetgauge_core.slo.minute_range import MinuteRange, split_ranges
-from fleetgauge_core.slo.utc_days import list_utc_days
+from fleetgauge_core.slo.causes import CauseInterval
+from fleetgauge_core.slo.minute_range import MinuteRange, ceil_to_minute, split_ranges
 from fleetgauge_core.tables import (
     BROKER_MINUTES,
     CLUSTER_MINUTES,
     PROBE_MINUTES,
     Table,
 )
-from fleetgauge_pipelines.io.lake import Lake, materialize
-from fleetgauge_pipelines.io.small_frames import create_dataframe
+from fleetgauge_pipelines.io.lake import Lake
+from fleetgauge_pipelines.io.table_files import TableVersion
 from fleetgauge_pipelines.jobs.annotations import Annotations
-from fleetgauge_pipelines.jobs.silver_bounds import (
-    ObservedMinutes,
-    SilverBounds,
-    find_brokers_at_end,
-    last_expected_columns,
-    summarize_observed,
+from fleetgauge_pipelines.jobs.changed_rows import commit_changes, run_tasks
+from fleetgauge_pipelines.jobs.silver_bounds import SilverBounds, find_brokers_at_end
+from fleetgauge_pipelines.jobs.silver_tasks import (
+    CausesTask,
+    ComputedUnit,
+    SilverTask,
+    compute_unit,
+    outline_unit,
+    recompute_unit_causes,
 )
-from fleetgauge_pipelines.quality.silver_facts import SilverFacts, compute_silver_facts, merge_silver_facts
-from fleetgauge_pipelines.transforms.broker_minutes import (
-    DENSITY_DDL,
-    add_failures,
-    compute_broker_minutes,
-    density_columns,
-)
-from fleetgauge_pipelines.transforms.causes import CAUSE_INTERVALS_DDL, recompute_causes
-from fleetgauge_pipelines.transforms.cluster_minutes import compute_cluster_minutes
-from fleetgauge_pipelines.transforms.expected_brokers import (
-    RANGES_DDL,
-    compute_expected_brokers,
-    select_ranges,
-)
+from fleetgauge_pipelines.jobs.silver_units import FileSpan, chain_units, merge_observed, plan_units
+from fleetgauge_pipelines.quality.silver_facts import SilverFacts, merge_silver_facts
+from fleetgauge_pipelines.transforms.expected_brokers import ClusterSpan
+from fleetgauge_pipelines.transforms.records import to_minute
+from fleetgauge_pipelines.transforms.silver import ClusterWork, ObservedMinutes
 
+#: A task holds these many records: with their samples some 250 MB.
+MOST_RECORDS = 250_000
 #: Silver is computed a week at a time, so that a gap of months does not have to fit into memory.
 _MAX_PIECE = timedelta(days=7)
 _MINUTE = timedelta(minutes=1)
@@ -54,9 +50,6 @@ class SilverWriter:
         self._fleet = fleet
         self._clusters = {cluster.id: cluster for cluster in fleet.clusters}
         self._bounds = bounds
-        #: As many as a shuffle would write; a frame that was read from bronze may have hundreds of
-        #: partitions.
-        self._files_per_day = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
 
     def update(
         self,
@@ -69,122 +62,122 @@ class SilverWriter:
         Return how many rows changed, and the aggregates for the quality gate.
         """
         changed, facts = 0, []
-        for piece, bounds, brokers, observed in self._compute_broker_minutes(ranges):
-            first_counted = self._bounds.find_first_counted_minutes(observed, piece)
-            counted = self._drop_uncounted(brokers, first_counted, piece)
-            facts.append(compute_silver_facts(counted))
-            intervals = self._build_cause_intervals(piece, annotations)
-            minutes = materialize(compute_cluster_minutes(counted, intervals))
-            is_new = self._bounds.is_new(piece)
+        initial_brokers = self._bounds.find_initial_brokers(ranges)
+        for piece in split_ranges(ranges, _MAX_PIECE):
+            works = self._list_works(piece, initial_brokers, annotations)
+            units, observed = self._compute_units(works, self._bounds.is_new(piece))
+            initial_brokers |= {range_.cluster_id: find_brokers_at_end(range_, observed) for range_ in piece}
+            facts += [unit.facts for unit in units]
             self._bounds.mark_written(piece)
-            for table, wanted in ((BROKER_MINUTES, counted), (CLUSTER_MINUTES, minutes)):
-                if is_new:
-                    changed += self._lake.append_counted(table, wanted.coalesce(self._files_per_day))
-                else:
-                    stored = select_ranges(self._read_span(table, piece), bounds)
-                    changed += self._lake.replace_rows(table, wanted, stored)
-            self._bounds.extend(piece, first_counted, touched, observed)
+            # The cluster-minutes are written last: see SilverBounds.
+            for table in (BROKER_MINUTES, CLUSTER_MINUTES):
+                changed += commit_changes(
+                    self._spark, self._lake, table, [unit.rows[table] for unit in units]
+                )
+            self._bounds.extend(piece, touched, observed)
         return changed, merge_silver_facts(facts)
 
     def recompute_causes(self, ranges: Sequence[MinuteRange], annotations: Annotations) -> int:
         """Recompute the causes of stored minutes whose annotations changed; return how many rows changed."""
         changed = 0
         for piece in split_ranges(ranges, _MAX_PIECE):
-            intervals = self._build_cause_intervals(piece, annotations)
-            bounds = self._build_range_frame(piece, {})
-            minutes, brokers = (
-                select_ranges(self._read_span(table, piece), bounds)
-                for table in (CLUSTER_MINUTES, BROKER_MINUTES)
-            )
-            stored = minutes.where("latency_p99_censored_us IS NOT NULL")
-            changed += self._lake.replace_rows(
-                CLUSTER_MINUTES, recompute_causes(stored, brokers, intervals), stored
+            works = self._list_works(_join_ranges(piece), {}, annotations)
+            spans = [(range_.cluster_id, to_minute(range_.first), to_minute(range_.last)) for range_ in piece]
+            stored = self._open_silver()
+            strips = plan_units(_list_files(stored[BROKER_MINUTES], works), works, MOST_RECORDS)
+            tasks = [
+                CausesTask(stored, self._lake.path(CLUSTER_MINUTES), unit, tuple(spans))
+                for strip in strips
+                for unit in strip
+            ]
+            changed += commit_changes(
+                self._spark,
+                self._lake,
+                CLUSTER_MINUTES,
+                run_tasks(self._spark, recompute_unit_causes, tasks),
             )
         return changed
 
-    def _build_cause_intervals(self, piece: Sequence[MinuteRange], annotations: Annotations) -> DataFrame:
-        """Return a row of CAUSE_INTERVALS_DDL for each cluster of the piece, even without an interval."""
+    def _open_silver(self) -> dict[Table, TableVersion]:
+        return {table: self._lake.open_version(table) for table in (BROKER_MINUTES, CLUSTER_MINUTES)}
+
+    def _list_works(
+        self,
+        piece: Sequence[MinuteRange],
+        initial_brokers: Mapping[str, tuple[int, ...] | None],
+        annotations: Annotations,
+    ) -> list[ClusterWork]:
         lo, hi = min(range_.first for range_ in piece), max(range_.last for range_ in piece) + _MINUTE
-        by_cluster = annotations.cause_intervals(lo, hi)
-        rows = [
-            (
-                cluster_id,
-                self._fleet.latency_objective_us(self._clusters[cluster_id]),
-                [
-                    (interval.starts, interval.ends, interval.home, interval.precedence)
-                    for interval in by_cluster.get(cluster_id, ())
-                ],
+        intervals = annotations.cause_intervals(lo, hi)
+        return [
+            self._plan_work(
+                range_, initial_brokers.get(range_.cluster_id), intervals.get(range_.cluster_id, ())
             )
-            for cluster_id in sorted({range_.cluster_id for range_ in piece})
+            for range_ in piece
         ]
-        return create_dataframe(self._spark, rows, CAUSE_INTERVALS_DDL)
 
-    def _compute_broker_minutes(
-        self, ranges: Sequence[MinuteRange]
-    ) -> Iterator[tuple[list[MinuteRange], DataFrame, DataFrame, dict[str, ObservedMinutes]]]:
-        """Yield the ranges piece by piece, as RANGES_DDL, with their broker-minutes and what these show."""
-        late_us = round(self._fleet.agent_late_ms * 1000)
-        initial_brokers = self._bounds.find_initial_brokers(ranges)
-        for piece in split_ranges(ranges, _MAX_PIECE):
-            bounds = self._build_range_frame(piece, initial_brokers)
-            records = select_ranges(self._read_span(PROBE_MINUTES, piece), bounds)
-            expected = materialize(compute_expected_brokers(records, bounds))
-            clusters = (
-                expected.groupBy("cluster_id").agg(*density_columns(), *last_expected_columns()).collect()
-            )
-            density = [
-                (row["cluster_id"], row["shared"], row["reach"], self._clusters[row["cluster_id"]].retired)
-                for row in clusters
-            ]
-            without_failures = materialize(
-                compute_broker_minutes(
-                    records,
-                    expected,
-                    create_dataframe(self._spark, density, DENSITY_DDL),
-                    {row["shared"] for row in clusters},
-                    late_us,
-                )
-            )
-            brokers = add_failures(without_failures)
-            observed = summarize_observed(clusters, brokers)
-            initial_brokers |= {range_.cluster_id: find_brokers_at_end(range_, observed) for range_ in piece}
-            yield piece, bounds, brokers, observed
-
-    def _build_range_frame(
-        self, piece: Sequence[MinuteRange], initial_brokers: Mapping[str, tuple[int, ...] | None]
-    ) -> DataFrame:
-        rows = [
-            (
+    def _plan_work(
+        self, range_: MinuteRange, initial: tuple[int, ...] | None, intervals: Sequence[CauseInterval]
+    ) -> ClusterWork:
+        cluster, first_minute = (
+            self._clusters[range_.cluster_id],
+            self._bounds.first_minute(range_.cluster_id),
+        )
+        return ClusterWork(
+            ClusterSpan(
                 range_.cluster_id,
-                range_.first,
-                range_.last,
-                initial_brokers.get(range_.cluster_id),
-                list(self._clusters[range_.cluster_id].retired),
-            )
-            for range_ in piece
+                to_minute(range_.first),
+                to_minute(range_.last),
+                initial,
+                frozenset(cluster.retired),
+            ),
+            self._fleet.latency_objective_us(cluster),
+            tuple(intervals),
+            to_minute(ceil_to_minute(cluster.since)) if cluster.since else None,
+            to_minute(first_minute) if first_minute else None,
+        )
+
+    def _compute_units(
+        self, works: Sequence[ClusterWork], is_new: bool
+    ) -> tuple[list[ComputedUnit], dict[str, ObservedMinutes]]:
+        """Compute works in tasks; return what each wrote, and what was observed by cluster."""
+        bronze = self._lake.open_version(PROBE_MINUTES)
+        tables = (BROKER_MINUTES, CLUSTER_MINUTES)
+        new_task = partial(
+            SilverTask,
+            bronze,
+            {table: self._lake.path(table) for table in tables},
+            agent_late_us=round(self._fleet.agent_late_ms * 1000),
+            stored=None if is_new else self._open_silver(),
+        )
+        strips = plan_units(_list_files(bronze, works), works, MOST_RECORDS)
+        before_last = [new_task(unit=unit) for strip in strips for unit in strip[:-1]]
+        outlines = iter(run_tasks(self._spark, outline_unit, before_last))
+        chained = [
+            new_task(unit=unit)
+            for strip in strips
+            for unit in chain_units(strip, [next(outlines) for _ in strip[:-1]])
         ]
-        return create_dataframe(self._spark, rows, RANGES_DDL)
+        computed = run_tasks(self._spark, compute_unit, chained)
+        return computed, merge_observed(unit.observed for unit in computed)
 
-    def _read_span(self, table: Table, piece: Sequence[MinuteRange]) -> DataFrame:
-        # The condition on days prunes partitions; the one on minutes skips the files of other hours.
-        lo, hi = min(range_.first for range_ in piece), max(range_.last for range_ in piece)
-        days = list_utc_days((range_.first, range_.last) for range_ in piece)
-        return self._lake.read(table).where(F.col("day").isin(days) & F.col("minute").between(lo, hi))
 
-    def _drop_uncounted(
-        self, brokers: DataFrame, first_counted: Mapping[str, datetime], piece: Sequence[MinuteRange]
-    ) -> DataFrame:
-        """Drop the minutes before the cluster's first one that counts; usually there are none."""
-        if all(
-            range_.cluster_id in first_counted and first_counted[range_.cluster_id] <= range_.first
-            for range_ in piece
-        ):
-            return brokers
-        rows = create_dataframe(
-            self._spark, list(first_counted.items()), "cluster_id string, first_counted timestamp"
-        )
-        return (
-            brokers.join(F.broadcast(rows), "cluster_id")
-            .where("minute >= first_counted")
-            .drop("first_counted")
-        )
+def _join_ranges(ranges: Iterable[MinuteRange]) -> list[MinuteRange]:
+    """Return one range of each cluster, with the minutes between its ranges."""
+    joined: dict[str, MinuteRange] = {}
+    for range_ in ranges:
+        before = joined.get(range_.cluster_id, range_)
+        first, last = min(before.first, range_.first), max(before.last, range_.last)
+        joined[range_.cluster_id] = MinuteRange(range_.cluster_id, first, last)
+    return list(joined.values())
+
+
+def _list_files(version: TableVersion, works: Sequence[ClusterWork]) -> list[FileSpan]:
+    """Return the files of bronze or silver with rows of the works' minutes."""
+    first, last = min(work.span.first for work in works), max(work.span.last for work in works)
+    return [
+        FileSpan(file.rows, file.lowest["cluster_id"], file.highest["cluster_id"], lo, hi)
+        for file in version.list_files(("cluster_id", "minute"))
+        if (lo := to_minute(file.lowest["minute"])) <= last
+        and (hi := to_minute(file.highest["minute"])) >= first
+    ]

@@ -1,10 +1,11 @@
 """Which minutes silver holds of each cluster, and so which minutes a batch has to compute."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
-from pyspark.sql import Column, DataFrame, Row, SparkSession, Window
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from fleetgauge_core.fleet import Cluster, Fleet
@@ -18,7 +19,8 @@ from fleetgauge_core.slo.utc_days import list_utc_days
 from fleetgauge_core.tables import BROKER_MINUTES, CLUSTER_MINUTES, PROBE_MINUTES
 from fleetgauge_pipelines.io.lake import Lake
 from fleetgauge_pipelines.io.small_frames import create_dataframe, to_utc
-from fleetgauge_pipelines.transforms.expected_brokers import summarize_recorded_minutes
+from fleetgauge_pipelines.transforms.records import to_minute, to_time
+from fleetgauge_pipelines.transforms.silver import ObservedMinutes
 
 _MINUTE = timedelta(minutes=1)
 
@@ -30,15 +32,6 @@ _NEXT_RECORD_WITHIN = timedelta(hours=1)
 #: Two records so near in time show that a cluster was measured then. One that comes later than this is late.
 _NEAR_RECORD_WITHIN = timedelta(hours=1)
 _NEAR_INTERVAL = f"INTERVAL {_NEAR_RECORD_WITHIN.seconds} SECONDS"
-
-
-@dataclass(frozen=True, slots=True)
-class ObservedMinutes:
-    """A cluster's broker-minutes of a piece: the first measured minute, the last minute and its brokers."""
-
-    first_measured: datetime | None
-    last: datetime
-    brokers: tuple[int, ...]
 
 
 class SilverBounds:
@@ -118,33 +111,20 @@ class SilverBounds:
             for range_ in ranges
         }
 
-    def find_first_counted_minutes(
-        self, observed: Mapping[str, ObservedMinutes], ranges: Sequence[MinuteRange]
-    ) -> dict[str, datetime]:
-        """Return each cluster's first minute that counts: its `since`, or its first measured minute."""
-        first_counted: dict[str, datetime] = {}
-        for range_ in ranges:
-            cluster_id = range_.cluster_id
-            since, bounds = self._clusters[cluster_id].since, self._bounds.get(cluster_id)
-            candidates = [bounds.first_minute] if bounds else []
-            if cluster_id in observed and (first := observed[cluster_id].first_measured):
-                candidates.append(first)
-            if since is not None:
-                first_counted[cluster_id] = ceil_to_minute(since)
-            elif candidates:
-                first_counted[cluster_id] = min(candidates)
-        return first_counted
+    def first_minute(self, cluster_id: str) -> datetime | None:
+        """Return the first minute that silver holds of a cluster; None without one."""
+        bounds = self._bounds.get(cluster_id)
+        return bounds.first_minute if bounds else None
 
     def extend(
         self,
         ranges: Sequence[MinuteRange],
-        first_counted: Mapping[str, datetime],
         touched: Mapping[str, tuple[datetime, datetime]],
         observed: Mapping[str, ObservedMinutes],
     ) -> None:
         """Update the bounds after the ranges were written; a cluster without a counted minute has none."""
         for range_ in ranges:
-            first_minute = first_counted.get(range_.cluster_id)
+            first_minute = self._find_first_counted(range_.cluster_id, observed.get(range_.cluster_id))
             if first_minute is None or first_minute > range_.last:
                 continue
             first_record, _ = touched[range_.cluster_id]
@@ -158,6 +138,15 @@ class SilverBounds:
                 min(first_record, before.first_record_minute),
                 find_brokers_at_end(range_, observed) if is_newest else before.expected_brokers,
             )
+
+    def _find_first_counted(self, cluster_id: str, observed: ObservedMinutes | None) -> datetime | None:
+        """Return the cluster's first minute that counts: its ``since``, or its first measured minute."""
+        since, stored = self._clusters[cluster_id].since, self.first_minute(cluster_id)
+        if since is not None:
+            return ceil_to_minute(since)
+        measured = observed.first_measured if observed else None
+        firsts = (stored, None if measured is None else to_time(measured))
+        return min((minute for minute in firsts if minute is not None), default=None)
 
     def _read_bounds(self) -> None:
         # The watermark is that of the cluster-minutes. They are written last, so after a batch that failed
@@ -304,35 +293,19 @@ class SilverBounds:
         minute = range_.first_record_minute
         if minute is None:
             return None
-        of_cluster = (F.col("day") == F.lit(minute.date())) & (F.col("cluster_id") == range_.cluster_id)
-        records = self._lake.read(PROBE_MINUTES).where(of_cluster & (F.col("minute") == F.lit(minute)))
-        first = summarize_recorded_minutes(records).first()
-        return tuple(first["reported"]) if first else None
-
-
-def last_expected_columns() -> tuple[Column, Column]:
-    """Return the aggregates (last, brokers) of compute_expected_brokers: the last minute and its brokers."""
-    return F.max("minute").alias("last"), F.max_by("brokers", "minute").alias("brokers")
-
-
-def summarize_observed(ends: Iterable[Row], brokers: DataFrame) -> dict[str, ObservedMinutes]:
-    """Return by cluster what was observed in a piece.
-
-    ``ends`` has a row for each cluster with its last_expected_columns, ``brokers`` the piece's
-    broker-minutes.
-    """
-    measured = F.when(F.expr("measured AND leg = 'client'"), F.col("minute"))
-    rows = brokers.groupBy("cluster_id").agg(F.min(measured).alias("first")).collect()
-    first_measured = {row["cluster_id"]: to_utc(row["first"]) for row in rows if row["first"]}
-    return {
-        row["cluster_id"]: ObservedMinutes(
-            first_measured.get(row["cluster_id"]), to_utc(row["last"]), tuple(row["brokers"])
+        of_minute = (pc.field("cluster_id") == range_.cluster_id) & (pc.field("minute") == minute)
+        bronze = self._lake.open_version(PROBE_MINUTES)
+        records = bronze.read(("broker_id", "expected_brokers"), [minute.date()], of_minute)
+        reported = pa.concat_arrays(
+            [
+                records["broker_id"].combine_chunks(),
+                pc.list_flatten(records["expected_brokers"]).combine_chunks(),
+            ]
         )
-        for row in ends
-    }
+        return tuple(reported.unique().to_pylist()) if records.num_rows else None
 
 
 def find_brokers_at_end(range_: MinuteRange, observed: Mapping[str, ObservedMinutes]) -> tuple[int, ...]:
     """Return the brokers that are expected in the range's last minute."""
     of_cluster = observed.get(range_.cluster_id)
-    return of_cluster.brokers if of_cluster and of_cluster.last == range_.last else ()
+    return of_cluster.brokers if of_cluster and of_cluster.last == to_minute(range_.last) else ()

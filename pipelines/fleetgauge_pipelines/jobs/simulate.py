@@ -30,8 +30,8 @@ from fleetgauge_pipelines.simulation.silver import FAILURE, Columns, make_broker
 
 #: How many clusters' minutes of a week are in memory at a time.
 _CLUSTERS_PER_APPEND = 50
-#: With more than 128 groups Spark sorts rows instead of collecting them.
-_CLUSTER_WEEKS_PER_COMPUTATION = 120
+#: A few tasks' worth: more at a time would show no progress, and fewer spend their time on commits.
+_CLUSTER_WEEKS_PER_COMPUTATION = 800
 #: Broker-minutes are written for all of the newest two days, and around the incidents of the last four weeks.
 _FULL_HOURS = 48
 _INCIDENT_WEEKS = 4

@@ -34,8 +34,10 @@ _log = logging.getLogger("fleetgauge.stream")
 #: How long a running batch may continue after a shutdown was requested.
 _BATCH_GRACE_S = 90
 
-#: A batch that waits for records of a topic that was deleted must not wait for long.
-_FETCH_S = 30
+#: A batch that waits for records of a topic that was deleted must not wait for long. Its task is tried again.
+_FETCH_S = 15
+#: A batch of the largest fleets has fewer records. After an outage several batches catch up.
+_MOST_RECORDS = 500_000
 #: Spark's message when no record has come within this time.
 _FETCH_TIMEOUT = "Cannot fetch"
 #: Kafka's exception, as Spark names it, for a permission that was taken away.
@@ -92,6 +94,9 @@ def run_stream(
     names = telemetry.topics
     lost_records = LostRecords(lake, names.probe_minutes.name)
     lost_records.open(clock())
+    if trigger.interval_s is not None:
+        # Usually the first records come only once the agents' first minute has ended.
+        pipeline.warm_up(clock())
 
     def process(generation: StreamGeneration, rows: DataFrame, batch_id: int) -> None:
         rows.persist()
@@ -177,6 +182,7 @@ def _start(
         # them would lose more.
         .option("failOnDataLoss", "false")
         .option("kafkaConsumer.pollTimeoutMs", str(_FETCH_S * 1000))
+        .option("maxOffsetsPerTrigger", str(_MOST_RECORDS))
         .load()
     )
     writer = source.writeStream.foreachBatch(process).option("checkpointLocation", checkpoint)

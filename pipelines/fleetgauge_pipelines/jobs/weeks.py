@@ -1,35 +1,27 @@
-"""Cluster-weeks that are being computed: their minutes, and their levels with and without corrections."""
+"""Cluster-weeks that are being computed: their levels with and without corrections."""
 
-from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import date, datetime
-from functools import cached_property
 
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import SparkSession
 
 from fleetgauge_core.slo.corrected_week import WeekRow, add_raw_columns
 from fleetgauge_core.slo.corrections import ExcludedRange, join_correction_ids
-from fleetgauge_core.slo.utc_days import list_utc_days
 from fleetgauge_core.tables import BROKER_MINUTES, CLUSTER_MINUTES
 from fleetgauge_pipelines.io.lake import Lake
-from fleetgauge_pipelines.io.small_frames import create_dataframe
-from fleetgauge_pipelines.jobs.settings import WeekDefinition
-from fleetgauge_pipelines.transforms.cluster_weeks import WEEKS_DDL, compute_cluster_weeks
-from fleetgauge_pipelines.transforms.corrections import (
-    EXCLUDED_DDL,
-    apply_corrections,
-    find_applied_corrections,
-)
+from fleetgauge_pipelines.jobs.changed_rows import run_tasks
+from fleetgauge_pipelines.jobs.week_tasks import ComputedWeek, WeeksTask, compute_weeks
+from fleetgauge_pipelines.quality.gold_facts import SilverCounts
+from fleetgauge_pipelines.transforms.cluster_weeks import WeekDefinition
+
+#: Weeks of a task. A week has up to 10,080 minutes of 120 bytes; each task scans the minutes of all clusters.
+_FEWEST_WEEKS, _MOST_WEEKS = 50, 400
 
 ClusterWeekKey = tuple[str, date]
 
 
 class CorrectedWeeks:
-    """The weeks to compute, and the ranges that corrections exclude from them.
-
-    ``days`` are the UTC days that the weeks touch, by which bronze and silver are partitioned.
-    """
+    """The weeks to compute, and the ranges that corrections exclude from them."""
 
     def __init__(
         self,
@@ -38,70 +30,40 @@ class CorrectedWeeks:
         weeks: Sequence[WeekDefinition],
         exclusions: Sequence[ExcludedRange],
     ) -> None:
-        self.spark = spark
+        self._spark = spark
         self._lake = lake
         self._weeks = weeks
         self._exclusions = exclusions
-        self.days = list_utc_days((week.starts, week.ends) for week in weeks)
 
-    def compute_levels(self, clock: datetime) -> list[WeekRow]:
-        """Return rows of gold/cluster_weeks without their revision columns."""
-        raw = self._compute_levels(self._weeks, self.minutes)
-        corrections = self._find_corrections_by_week()
-        corrected_weeks = [week for week in self._weeks if (week.cluster_id, week.week) in corrections]
-        corrected = self._compute_levels(corrected_weeks, self.counted_minutes)
-        return [
-            {**add_raw_columns(row, corrected.get(key), corrections.get(key, "")), "computed_at": clock}
-            for key, row in raw.items()
-        ]
+    def compute(self) -> list[ComputedWeek]:
+        """Return the weeks that have a minute."""
+        tasks = list(self.split(self._weeks))
+        return [week for part in run_tasks(self._spark, compute_weeks, tasks) for week in part]
 
-    @property
-    def frame(self) -> DataFrame:
-        """Return the weeks with the columns of WEEKS_DDL."""
-        return create_dataframe(self.spark, self._weeks, WEEKS_DDL)
+    def split(self, weeks: Sequence[WeekDefinition]) -> Iterator[WeeksTask]:
+        """Yield tasks for some of the weeks; a cluster's weeks are side by side."""
+        silver = {table: self._lake.open_version(table) for table in (BROKER_MINUTES, CLUSTER_MINUTES)}
+        ordered = sorted(weeks, key=lambda week: (week.cluster_id, week.week))
+        cores = self._spark.sparkContext.defaultParallelism
+        size = min(max(_FEWEST_WEEKS, -(-len(ordered) // cores)), _MOST_WEEKS)
+        for first in range(0, len(ordered), size):
+            part = tuple(ordered[first : first + size])
+            clusters = {week.cluster_id for week in part}
+            exclusions = tuple(range_ for range_ in self._exclusions if range_.cluster_id in clusters)
+            yield WeeksTask(silver, part, exclusions)
 
-    @cached_property
-    def counted_minutes(self) -> DataFrame:
-        """Return the cluster-minutes of the weeks' days after corrections."""
-        if not self._exclusions:
-            return self.minutes
-        return apply_corrections(self.minutes, self.client_broker_minutes, self._exclusion_frame)
 
-    @property
-    def client_broker_minutes(self) -> DataFrame:
-        """Return the client leg's broker-minutes of the weeks' days."""
-        rows = self._lake.read(BROKER_MINUTES).where(F.col("day").isin(self.days))
-        return rows.where(F.col("leg") == "client")
+def build_week_rows(weeks: Sequence[ComputedWeek], clock: datetime) -> list[WeekRow]:
+    """Return rows of gold/cluster_weeks without their revision columns."""
+    return [
+        {
+            **add_raw_columns(week.raw, week.corrected, join_correction_ids(week.corrections)),
+            "computed_at": clock,
+        }
+        for week in weeks
+    ]
 
-    @property
-    def minutes(self) -> DataFrame:
-        """Return the cluster-minutes of the weeks' days, without corrections."""
-        return self._lake.read(CLUSTER_MINUTES).where(F.col("day").isin(self.days))
 
-    @property
-    def _exclusion_frame(self) -> DataFrame:
-        rows = [
-            (range_.correction_id, range_.cluster_id, range_.broker_id, range_.starts, range_.ends)
-            for range_ in self._exclusions
-        ]
-        return create_dataframe(self.spark, rows, EXCLUDED_DDL)
-
-    def _compute_levels(
-        self, weeks: Sequence[WeekDefinition], minutes: DataFrame
-    ) -> dict[ClusterWeekKey, WeekRow]:
-        if not weeks:
-            return {}
-        rows = compute_cluster_weeks(minutes, create_dataframe(self.spark, weeks, WEEKS_DDL)).collect()
-        return {(row["cluster_id"], row["week"]): row.asDict() for row in rows}
-
-    def _find_corrections_by_week(self) -> dict[ClusterWeekKey, str]:
-        """Return for each week that corrections changed their ids, in the form of gold's column."""
-        if not self._exclusions:
-            return {}
-        applied = find_applied_corrections(
-            self.minutes, self.client_broker_minutes, self._exclusion_frame, self.frame
-        )
-        correction_ids: dict[ClusterWeekKey, list[str]] = defaultdict(list)
-        for row in applied.collect():
-            correction_ids[row["cluster_id"], row["week"]].append(row["correction_id"])
-        return {week: join_correction_ids(ids) for week, ids in correction_ids.items()}
+def count_minutes(weeks: Sequence[ComputedWeek]) -> dict[ClusterWeekKey, SilverCounts]:
+    """Return how many minutes silver has of each week."""
+    return {(week.raw["cluster_id"], week.raw["week"]): week.counts for week in weeks}

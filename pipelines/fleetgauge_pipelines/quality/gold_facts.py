@@ -5,10 +5,13 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
+from fleetgauge_pipelines.transforms.cluster_weeks import WeekDefinition
 from fleetgauge_pipelines.transforms.fleet_weeks import METRICS
+from fleetgauge_pipelines.transforms.records import to_minute, to_minutes
 
 Row = Mapping[str, Any]
 
@@ -30,25 +33,34 @@ class SilverCounts:
         return self.brokers_measured / self.brokers_expected if self.brokers_expected else None
 
 
-def count_silver_minutes(minutes: DataFrame, weeks: DataFrame) -> dict[tuple[str, date], SilverCounts]:
-    """Count silver's minutes by cluster and week of ``weeks`` (WEEKS_DDL).
+def count_silver_minutes(
+    minutes: pa.Table, weeks: Sequence[WeekDefinition]
+) -> dict[tuple[str, date], SilverCounts]:
+    """Count silver's minutes by cluster and week.
 
     The counts do not use the code that computes the weeks' levels, so that the gate can compare the two.
     """
-    bounds = F.broadcast(weeks.select(F.col("cluster_id").alias("week_cluster_id"), "week", "starts", "ends"))
-    inside = (F.col("cluster_id") == F.col("week_cluster_id")) & (F.col("minute") >= F.col("starts"))
-    counted = minutes.join(bounds, inside & (F.col("minute") < F.col("ends"))).groupBy("cluster_id", "week")
-    rows = counted.agg(
-        F.count(F.lit(1)).alias("minutes"),
-        F.sum("brokers_measured").alias("measured"),
-        F.sum("brokers_expected").alias("expected"),
-    ).collect()
-    return {
-        (row["cluster_id"], row["week"]): SilverCounts(
-            row["minutes"], row["measured"] or 0, row["expected"] or 0
-        )
-        for row in rows
-    }
+    clusters = sorted({week.cluster_id for week in weeks})
+    numbers = {cluster_id: number for number, cluster_id in enumerate(clusters)}
+    cluster = np.asarray(
+        pc.index_in(minutes["cluster_id"], pa.array(clusters, pa.string())).fill_null(-1), np.int64
+    )
+    at = to_minutes(minutes["minute"])
+    order = np.lexsort((at, cluster))
+    cluster, at = cluster[order], at[order]
+    totals = [
+        np.concatenate([[0], np.cumsum(np.asarray(minutes[name], np.int64)[order])])
+        for name in ("brokers_measured", "brokers_expected")
+    ]
+    counts = {}
+    for week in weeks:
+        number = numbers[week.cluster_id]
+        begin, end = np.searchsorted(cluster, [number, number + 1])
+        lo, hi = begin + np.searchsorted(at[begin:end], [to_minute(week.starts), to_minute(week.ends)])
+        if lo < hi:
+            measured, expected = (int(total[hi] - total[lo]) for total in totals)
+            counts[week.cluster_id, week.week] = SilverCounts(int(hi - lo), measured, expected)
+    return counts
 
 
 def compute_gold_facts(

@@ -1,1 +1,1 @@
-"""Definitions of the service levels as DataFrame transformations; no module here reads or writes a table."""
+"""From raw records to levels and weeks; no module here reads or writes a table."""

@@ -1,201 +1,205 @@
-"""Compute broker-minutes from bronze: one row for each expected broker, leg and minute.
+"""Broker-minutes: the records of each broker, leg and minute, pooled over all vantages that were on time."""
 
-The samples of all vantages whose schedule lag is within limits are pooled.
-"""
+from dataclasses import dataclass
+from typing import Any
 
-from collections.abc import Collection
-from functools import reduce
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
-
+from fleetgauge_core.contract import Leg
 from fleetgauge_core.slo.levels import CENSORED_LATENCY_US, MIN_MEASURED_ATTEMPTS
-from fleetgauge_pipelines.transforms.quantile import censored_quantile, quantile, sort_ascending
-
-BROKER_MINUTE_KEY = ["cluster_id", "broker_id", "leg", "minute"]
-
-#: A row for each cluster: the density_columns of its minutes, and its retired brokers.
-DENSITY_DDL = "cluster_id string, shared boolean, reach int, retired array<int>"
+from fleetgauge_pipelines.transforms.lists import Flags, Ints, Lists, rank_of, unique_pairs
+from fleetgauge_pipelines.transforms.records import SUMS, FailureCounts, Records
 
 #: Counts of several records may add up to more than the table's int columns hold.
 _INT_MAX = 2**31 - 1
 
-_SUMS = ("attempted", "acknowledged", "received", "lost", "duplicated")
+Masked = np.ma.MaskedArray[Any, np.dtype[Any]]
 
 
-def density_columns() -> tuple[Column, Column]:
-    """Return the aggregates (shared, reach) of compute_expected_brokers, which limit what Spark shuffles.
+def mask_all(rows: int, type_: np.dtype[Any] | type[np.int64] = np.int64) -> Masked:
+    """Return a column in which no row has a value yet."""
+    return np.ma.MaskedArray(np.zeros(rows, type_), mask=True)
 
-    ``shared`` is true if some broker-minute has several records, which then have to be pooled. ``reach`` is
-    the largest number of a broker's slowest samples that the pooled p99 of a minute may need.
+
+@dataclass(frozen=True, slots=True)
+class BrokerMinutes:
+    """A row for each broker, leg and minute with a record, ordered by cluster, minute, broker and leg.
+
+    Counts and ascending samples are of on-time vantages only. The leader leg has no ``e2e_us``.
     """
-    at_most = F.coalesce(F.max("attempted"), F.lit(0))
-    return (
-        F.coalesce(F.bool_or("shared"), F.lit(False)).alias("shared"),
-        F.least(F.call_function("div", at_most, F.lit(100)) + 1, F.lit(_INT_MAX)).cast("int").alias("reach"),
+
+    cluster: Ints
+    minute: Ints
+    broker: Ints
+    is_leader: Flags
+    sums: NDArray[np.int64]
+    """A row of numbers for each name of SUMS."""
+    ack_us: Lists
+    e2e_us: Lists
+    vantages: Ints
+    is_agent_late: Flags
+    led_by: Lists
+    failures: FailureCounts
+
+    def __len__(self) -> int:
+        return len(self.cluster)
+
+    @property
+    def attempted(self) -> Ints:
+        """The number of probes."""
+        attempted: Ints = self.sums[SUMS.index("attempted")]
+        return attempted
+
+    @property
+    def is_measured(self) -> Flags:
+        """Whether enough probes were attempted."""
+        return self.attempted >= MIN_MEASURED_ATTEMPTS
+
+    @property
+    def succeeded(self) -> Ints:
+        """The number of samples: of consumed records on the client leg, of acknowledgements on the other."""
+        return np.where(self.is_leader, self.ack_us.sizes, self.e2e_us.sizes)
+
+    def sample_at(self, rank: Ints) -> tuple[Ints, Flags]:
+        """Return the latency at a 1-based rank of each row, and where there is one; elsewhere it is 0."""
+        (acks, has_ack), (e2e, has_e2e) = self.ack_us.at(rank), self.e2e_us.at(rank)
+        return np.where(self.is_leader, acks, e2e), np.where(self.is_leader, has_ack, has_e2e)
+
+
+@dataclass(frozen=True, slots=True)
+class Levels:
+    """The levels of broker-minutes; masked where a minute is not measured, or has no sample."""
+
+    availability: Masked
+    latency_p50_us: Masked
+    latency_p99_us: Masked
+    latency_p99_censored_us: Masked
+    latency_max_us: Masked
+    ack_p99_us: Masked
+
+
+def pool_records(records: Records) -> BrokerMinutes:
+    """Pool the records of each broker, leg and minute."""
+    groups = _Groups.of(records)
+    on_time = records.is_on_time
+    cluster, minute, broker, is_leader = groups.key
+    return BrokerMinutes(
+        cluster=cluster,
+        minute=minute,
+        broker=broker,
+        is_leader=is_leader.astype(np.bool_),
+        sums=np.add.reduceat((records.sums * on_time)[:, groups.order], groups.begins, axis=1),
+        ack_us=groups.pool(records.ack_us.empty_all_but(on_time)),
+        e2e_us=groups.pool(records.e2e_us.empty_all_but(on_time)),
+        vantages=groups.count_distinct(records.vantage, on_time),
+        is_agent_late=np.logical_or.reduceat(~on_time[groups.order], groups.begins),
+        led_by=groups.merge_sets(records.led_by),
+        failures=groups.sum_failures(records.failures, on_time),
     )
 
 
-def compute_broker_minutes(
-    records: DataFrame, expected: DataFrame, density: DataFrame, shared: Collection[bool], agent_late_us: int
-) -> DataFrame:
-    """Return silver/broker_minutes without ``failures`` and with two further columns.
+@dataclass(frozen=True, slots=True)
+class _Groups:
+    """Records grouped by cluster, minute, broker and leg; ``order`` has those of a group side by side."""
 
-    ``codes`` are the failures that add_failures counts later, because the lambdas that it needs keep Spark
-    from generating code for the expressions beside them. ``slowest`` are the ascending samples that the
-    cluster's pooled p99 may need.
+    order: Ints
+    begins: Ints
+    """Where each group begins in ``order``."""
+    sizes: Ints
+    group: Ints
+    """The group of each record."""
+    key: NDArray[np.int64]
+    """Cluster, minute, broker and leg of each group."""
 
-    ``expected`` is compute_expected_brokers of these records, ``density`` has the columns of DENSITY_DDL, and
-    ``shared`` the distinct values of its column of that name. Where no broker-minute is shared, its levels
-    are computed in the partition that reads its record, without a shuffle.
-    """
-    on_time = is_on_time(agent_late_us)
-    not_retired = ~F.array_contains("retired", F.col("broker_id"))
-    active = records.join(F.broadcast(density), "cluster_id").where(not_retired)
-    pools = [
-        (pool_vantages if is_shared else _pool_single)(active.where(F.col("shared") == is_shared), on_time)
-        for is_shared in sorted(shared) or [False]
-    ]
-    silent = expected.select("cluster_id", "minute", F.explode("silent").alias("silent"))
-    unmeasured = silent.select("cluster_id", "silent.broker_id", "silent.leg", "minute")
-    levels = _compute_levels(reduce(DataFrame.unionByName, pools))
-    return _fill_unmeasured(levels.unionByName(unmeasured, allowMissingColumns=True))
+    @classmethod
+    def of(cls, records: Records) -> "_Groups":
+        order = np.lexsort((records.is_leader, records.broker, records.minute, records.cluster))
+        key = np.stack([records.cluster, records.minute, records.broker, records.is_leader])[:, order]
+        is_first = np.ones(len(order), np.bool_)
+        is_first[1:] = np.any(key[:, 1:] != key[:, :-1], axis=0)
+        begins = np.flatnonzero(is_first)
+        sizes = np.diff(np.append(begins, len(order)))
+        group = np.empty(len(order), np.int64)
+        group[order] = np.repeat(np.arange(len(begins)), sizes)
+        return cls(order, begins, sizes, group, key[:, begins])
+
+    def pool(self, samples: Lists) -> Lists:
+        """Return the ascending samples of each group; those of a single record ascend already."""
+        firsts, is_shared = samples.take(self.order[self.begins]), self.sizes > 1
+        if not is_shared.any():
+            return firsts
+        rows = self.order[np.repeat(is_shared, self.sizes)]
+        number = np.cumsum(is_shared) - 1
+        pooled = samples.take(rows).pool(number[self.group[rows]], int(is_shared.sum()))
+        return firsts.replace(np.flatnonzero(is_shared), pooled)
+
+    def merge_sets(self, lists: Lists) -> Lists:
+        """Return the distinct numbers of each group, ascending."""
+        return lists.pool(self.group, len(self.begins)).distinct()
+
+    def count_distinct(self, codes: Ints, counted: Flags) -> Ints:
+        """Return how many different codes the counted records of each group have."""
+        groups, _ = unique_pairs(self.group[counted], codes[counted])
+        return np.bincount(groups, minlength=len(self.begins)).astype(np.int64)
+
+    def sum_failures(self, failures: FailureCounts, counted: Flags) -> FailureCounts:
+        """Return how often each failure occurred in each group, by group and code."""
+        kept = counted[failures.row]
+        keys = self.group[failures.row[kept]] * max(1, len(failures.codes)) + failures.code[kept]
+        distinct, positions = np.unique(keys, return_inverse=True)
+        sums = np.zeros(len(distinct), np.int64)
+        np.add.at(sums, positions, failures.count[kept])
+        row, code = np.divmod(distinct, max(1, len(failures.codes)))
+        return FailureCounts(row, code, np.minimum(sums, _INT_MAX), failures.codes)
 
 
-def is_on_time(agent_late_us: int) -> Column:
-    """Return whether a record's p95 schedule lag is within the limit, so that it may be pooled."""
-    return F.col("schedule_lag_p95_us") <= agent_late_us
+def compute_levels(minutes: BrokerMinutes) -> Levels:
+    """Return the levels of each broker-minute: the rule of slo.levels.compute_broker_minute_levels."""
+    measured, attempted, succeeded = minutes.is_measured, minutes.attempted, minutes.succeeded
 
+    def mask(values: NDArray[Any], present: Flags) -> Masked:
+        return np.ma.MaskedArray(values, ~(measured & present))
 
-def _latency() -> Column:
-    return F.when(F.col("leg") == "client", F.col("e2e_us")).otherwise(F.col("ack_us"))
-
-
-def _client_acks() -> Column:
-    # NULL on the leader leg, whose latencies are its acknowledgements.
-    return F.when(F.col("leg") == "client", F.col("ack_us"))
-
-
-def _codes() -> Column:
-    """Return the failures of both kinds as [(code, count), ...]; NULL without a failure."""
-    codes = F.concat(F.map_entries("produce_failures"), F.map_entries("consume_failures"))
-    return F.when((F.size("produce_failures") > 0) | (F.size("consume_failures") > 0), codes)
-
-
-def _pool_single(records: DataFrame, on_time: Column) -> DataFrame:
-    """Return what pool_vantages returns, for records of which each is the only one of its key."""
-    return records.select(
-        *BROKER_MINUTE_KEY,
-        "reach",
-        *(F.when(on_time, F.col(name)).cast("long").alias(name) for name in _SUMS),
-        F.when(on_time, _latency()).alias("latencies"),
-        F.when(on_time, _client_acks()).alias("acks"),
-        F.when(on_time, _codes()).alias("codes"),
-        on_time.cast("int").alias("vantages"),
-        (~on_time).alias("agent_late"),
-        F.sort_array(F.array_distinct("led_by")).alias("led_by"),
+    everywhere = np.ones(len(minutes), np.bool_)
+    return Levels(
+        mask(succeeded / np.maximum(attempted, 1), everywhere),
+        mask(*minutes.sample_at(rank_of(50, succeeded))),
+        mask(*minutes.sample_at(rank_of(99, succeeded))),
+        mask(*_censored_p99(minutes)),
+        mask(*minutes.sample_at(succeeded)),
+        mask(*minutes.ack_us.at(rank_of(99, minutes.ack_us.sizes))),
     )
 
 
-def pool_vantages(records: DataFrame, on_time: Column) -> DataFrame:
-    """Pool the records of each broker, leg and minute; counts and samples are of on-time vantages only."""
-    return records.groupBy(*BROKER_MINUTE_KEY).agg(
-        F.max("reach").alias("reach"),
-        *(F.sum(F.when(on_time, F.col(name))).cast("long").alias(name) for name in _SUMS),
-        _pooled(F.when(on_time, _latency())).alias("latencies"),
-        _pooled(F.when(on_time, _client_acks())).alias("acks"),
-        F.flatten(F.collect_list(F.when(on_time, _codes()))).alias("codes"),
-        # count_distinct would make Spark add a second aggregation by vantage.
-        F.size(F.collect_set(F.when(on_time, F.col("vantage")))).alias("vantages"),
-        F.max(~on_time).alias("agent_late"),
-        F.sort_array(F.array_distinct(F.flatten(F.collect_list("led_by")))).alias("led_by"),
+def _censored_p99(minutes: BrokerMinutes) -> tuple[Ints, Flags]:
+    """Return the p99 of all attempts, of which the failed ones count at the deadline."""
+    attempted, succeeded = minutes.attempted, minutes.succeeded
+    failures, rank = attempted - succeeded, rank_of(99, attempted)
+    deadline = np.where(
+        minutes.is_leader, CENSORED_LATENCY_US[Leg.LEADER.value], CENSORED_LATENCY_US[Leg.CLIENT.value]
     )
+    within = _count_within(minutes, deadline)
+    is_failure = (rank > within) & (rank <= within + failures)
+    value, present = minutes.sample_at(np.where(rank <= within, rank, rank - failures))
+    return np.where(is_failure, deadline, value), present | is_failure
 
 
-def _pooled(samples: Column) -> Column:
-    """Return the ascending samples of all vantages; those of a single vantage need no sorting."""
-    lists = F.collect_list(samples)
-    return F.when(F.size(lists) == 1, F.get(lists, F.lit(0))).otherwise(sort_ascending(F.flatten(lists)))
+def _count_within(minutes: BrokerMinutes, deadline: Ints) -> Ints:
+    """Return how many samples are at most the deadline; beyond it are only those that a person accepted."""
+    within = minutes.succeeded.copy()
+    slowest, _ = minutes.sample_at(within)
+    for row in np.flatnonzero(slowest > deadline):
+        lists = minutes.ack_us if minutes.is_leader[row] else minutes.e2e_us
+        samples = lists.values[lists.starts[row] : lists.starts[row] + lists.sizes[row]]
+        within[row] = np.searchsorted(samples, deadline[row], side="right")
+    return within
 
 
-def _compute_levels(pools: DataFrame) -> DataFrame:
-    no_samples = F.array().cast("array<int>")
-    counted = pools.select(
-        *BROKER_MINUTE_KEY,
-        "reach",
-        *(F.coalesce(F.col(name), F.lit(0)).cast("long").alias(name) for name in _SUMS),
-        F.coalesce("latencies", no_samples).alias("latencies"),
-        F.when(F.col("leg") == "leader", F.col("latencies")).otherwise(F.col("acks")).alias("acks"),
-        "codes",
-        "vantages",
-        "agent_late",
-        "led_by",
-    ).withColumn("measured", F.col("attempted") >= MIN_MEASURED_ATTEMPTS)
-    samples, succeeded = F.col("latencies"), F.size("latencies").cast("long")
-    slowest = F.when(F.col("leg") == "client", _take_last(samples, F.col("reach")))
-    deadline = F.when(F.col("leg") == "client", CENSORED_LATENCY_US["client"]).otherwise(
-        CENSORED_LATENCY_US["leader"]
-    )
-
-    def if_measured(value: Column) -> Column:
-        return F.when(F.col("measured"), value)
-
-    return counted.select(
-        *BROKER_MINUTE_KEY,
-        *_SUMS,
-        succeeded.alias("succeeded"),
-        if_measured(succeeded / F.col("attempted")).alias("availability"),
-        if_measured(quantile(50, samples)).cast("long").alias("latency_p50_us"),
-        if_measured(quantile(99, samples)).cast("long").alias("latency_p99_us"),
-        if_measured(censored_quantile(99, samples, F.col("attempted"), deadline))
-        .cast("long")
-        .alias("latency_p99_censored_us"),
-        if_measured(F.get(samples, F.size(samples) - 1)).cast("long").alias("latency_max_us"),
-        if_measured(quantile(99, F.col("acks"))).cast("long").alias("ack_p99_us"),
-        "codes",
-        "vantages",
-        "agent_late",
-        "measured",
-        "led_by",
-        if_measured(slowest).alias("slowest"),
-    )
-
-
-def _take_last(values: Column, limit: Column) -> Column:
-    return F.slice(values, F.greatest(F.size(values) - limit, F.lit(0)) + 1, limit)
-
-
-def _fill_unmeasured(rows: DataFrame) -> DataFrame:
-    """Fill the columns of expected rows without a record: counts are 0 and nothing is measured."""
-    counts = {name: F.coalesce(F.col(name), F.lit(0).cast("long")) for name in (*_SUMS, "succeeded")}
-    return rows.withColumns(
-        {
-            **counts,
-            "vantages": F.coalesce("vantages", F.lit(0)),
-            "agent_late": F.coalesce("agent_late", F.lit(False)),
-            "measured": F.coalesce("measured", F.lit(False)),
-            "led_by": F.coalesce("led_by", F.array().cast("array<int>")),
-            "day": F.to_date("minute"),
-        }
-    )
-
-
-def add_failures(rows: DataFrame) -> DataFrame:
-    """Replace ``codes`` by the table's column ``failures``."""
-    no_failures = F.create_map().cast("map<string,int>")
-    counted = F.when(F.size("codes") > 0, sum_by_code(F.col("codes")))
-    return rows.withColumn("failures", F.coalesce(counted, no_failures)).drop("codes")
-
-
-def sum_by_code(entries: Column) -> Column:
-    """Return {code: sum} of entries [(code, count), ...]; codes are sorted, so equal maps compare equal."""
-    codes = F.sort_array(F.array_distinct(F.transform(entries, lambda entry: entry["key"])))
-
-    def sum_counts(code: Column) -> Column:
-        of_code = F.filter(entries, lambda entry: entry["key"] == code)
-        total = F.aggregate(of_code, F.lit(0).cast("long"), lambda total, entry: total + entry["value"])
-        return F.least(total, F.lit(_INT_MAX)).cast("int")
-
-    return F.map_from_entries(
-        F.transform(codes, lambda code: F.struct(code.alias("key"), sum_counts(code).alias("value")))
-    )
+def build_failure_maps(failures: FailureCounts, rows: int) -> pa.MapArray:
+    """Return a map from code to count for each row, in the order of the codes."""
+    sizes = np.bincount(failures.row, minlength=rows)
+    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
+    codes = pa.array(failures.codes, pa.string()).take(pa.array(failures.code))
+    return pa.MapArray.from_arrays(pa.array(offsets), codes, pa.array(failures.count.astype(np.int32)))

@@ -1,104 +1,122 @@
-"""Find the broker-minutes that decided a week's levels, and collect their samples."""
+"""The broker-minutes that decided a week's levels, and their samples."""
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
-from fleetgauge_pipelines.transforms.broker_minutes import (
-    BROKER_MINUTE_KEY,
-    is_on_time,
-    pool_vantages,
-    sum_by_code,
-)
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
-#: The computed levels of a week.
-DECIDED_DDL = (
-    "cluster_id string, week date, latency_p99_us bigint, latency_p99_censored_us bigint, "
-    "availability_p99 double"
-)
+from fleetgauge_core.contract import Leg
+from fleetgauge_core.tables import EVIDENCE
+from fleetgauge_core.tables.arrow_schema import arrow_schema
+from fleetgauge_pipelines.transforms.broker_minutes import BrokerMinutes, build_failure_maps, pool_records
+from fleetgauge_pipelines.transforms.cluster_weeks import WeekDefinition
+from fleetgauge_pipelines.transforms.lists import Flags, Ints
+from fleetgauge_pipelines.transforms.records import Records, read_records, to_minutes, to_times
+
 #: Each level of a week, and the column of cluster-minutes and broker-minutes of which it is a quantile.
-_RANKED = {
+RANKED = {
     "latency_p99_us": "latency_p99_us",
     "latency_p99_censored_us": "latency_p99_censored_us",
     "availability_p99": "availability",
 }
 _BAD = "bad_minute"
+_CENSORED = "latency_p99_censored_us"
 
 
-def find_deciding_brokers(minutes: DataFrame, client: DataFrame, weeks: DataFrame) -> DataFrame:
-    """Return (cluster_id, week, minute, broker_id, why) of the broker-minutes that decided each week.
+@dataclass(frozen=True, slots=True)
+class DecidingBroker:
+    """A broker of a minute, counted from 1970, that decided levels of a week; ``why`` names them."""
 
-    For each level it is the first minute with the level's value, and the brokers that had that value; for
-    each bad minute, the brokers over the objective. ``minutes`` are cluster-minutes, ``client``
-    broker-minutes of the client leg; ``weeks`` has the columns of WEEKS_DDL and DECIDED_DDL.
+    week: WeekDefinition
+    minute: int
+    broker_id: int
+    why: str
+
+
+def find_deciding_minutes(
+    week: WeekDefinition, levels: Mapping[str, Any], minutes: pa.Table
+) -> dict[str, Ints]:
+    """Return by reason the minutes, counted from 1970, that decided a week with these levels.
+
+    For each level it is the first minute with the level's value; further reasons are bad minutes.
+    ``minutes`` are the week's cluster-minutes that count.
     """
-    limits = F.broadcast(
-        weeks.select(
-            F.col("cluster_id").alias("week_cluster_id"),
-            *("week", "starts", "ends", "latency_objective_us"),
-            *(F.col(name).alias(f"week_{name}") for name in _RANKED),
-        )
-    )
-    inside = (F.col("cluster_id") == F.col("week_cluster_id")) & (F.col("minute") >= F.col("starts"))
-    rows = minutes.join(limits, inside & (F.col("minute") < F.col("ends")))
-    firsts = rows.groupBy("cluster_id", "week").agg(
-        *(
-            F.min(F.when(F.col(of_minute) == F.col(f"week_{name}"), F.col("minute"))).alias(f"first_{name}")
-            for name, of_minute in _RANKED.items()
-        )
-    )
-    values_at_rank = {
-        name: F.when(F.col("minute") == F.col(f"first_{name}"), F.col(of_minute))
-        for name, of_minute in _RANKED.items()
+    at = to_minutes(minutes["minute"])
+    reasons = {
+        name: np.sort(at[_equals(minutes[column], levels[name])])[:1] for name, column in RANKED.items()
     }
-    bad = F.when(F.col("latency_p99_censored_us") > F.col("latency_objective_us"), F.lit(True))
-    chosen = rows.join(firsts, ["cluster_id", "week"]).select(
-        "cluster_id",
-        "week",
-        "minute",
-        "latency_objective_us",
-        *(value.alias(f"worst_{name}") for name, value in values_at_rank.items()),
-        bad.alias("is_bad"),
-    )
-    chosen = chosen.where(" OR ".join([*(f"worst_{name} IS NOT NULL" for name in _RANKED), "is_bad"]))
-    return _find_brokers(chosen, client)
+    return reasons | {_BAD: at[_exceeds(minutes[_CENSORED], week.latency_objective_us)]}
 
 
-def _find_brokers(chosen: DataFrame, client: DataFrame) -> DataFrame:
-    """Return the measured brokers that had the value of a chosen minute."""
-    has_value = {name: F.col(of_minute) == F.col(f"worst_{name}") for name, of_minute in _RANKED.items()}
-    over = F.col("is_bad") & (F.col("latency_p99_censored_us") > F.col("latency_objective_us"))
-    why = F.concat_ws(
-        ",",
-        *(F.when(condition, F.lit(name)) for name, condition in has_value.items()),
-        F.when(over, F.lit(_BAD)),
-    )
-    return (
-        client.where("measured")
-        .join(F.broadcast(chosen), ["cluster_id", "minute"])
-        .select("cluster_id", "week", "minute", "broker_id", why.alias("why"))
-        .where("why != ''")
-    )
+def find_deciding_brokers(
+    week: WeekDefinition, levels: Mapping[str, Any], deciding: Mapping[str, Ints], client: pa.Table
+) -> list[DecidingBroker]:
+    """Return the broker-minutes that decided a week with these levels.
 
-
-def collect_samples(records: DataFrame, keys: DataFrame, agent_late_us: int) -> DataFrame:
-    """Return gold/evidence: the pooled samples of both legs of the broker-minutes that ``keys`` names.
-
-    ``records`` are rows of bronze, ``keys`` the result of find_deciding_brokers.
+    Of the minutes ``deciding`` (find_deciding_minutes) it is the brokers that had the level's value, or were
+    over the objective. ``client`` are the measured broker-minutes of the client leg in these minutes.
     """
-    key_columns = ["cluster_id", "minute", "broker_id"]
-    deciding = records.join(F.broadcast(keys.select(*key_columns)), key_columns, "left_semi")
-    pooled = pool_vantages(deciding.withColumn("reach", F.lit(None)), is_on_time(agent_late_us))
-    no_samples, latencies = F.array().cast("array<int>"), F.col("latencies")
-    return pooled.join(F.broadcast(keys), key_columns).select(
-        *BROKER_MINUTE_KEY,
-        "week",
-        F.coalesce("attempted", F.lit(0)).alias("attempted"),
-        F.coalesce(F.when(_is_client(), F.col("acks")).otherwise(latencies), no_samples).alias("ack_us"),
-        F.coalesce(F.when(_is_client(), latencies), no_samples).alias("e2e_us"),
-        sum_by_code(F.col("codes")).alias("failures"),
-        "why",
-    )
+    of_client = to_minutes(client["minute"])
+    reasons = {
+        name: _equals(client[column], levels[name]) & np.isin(of_client, deciding[name])
+        for name, column in RANKED.items()
+    }
+    over = _exceeds(client[_CENSORED], week.latency_objective_us)
+    reasons[_BAD] = over & np.isin(of_client, deciding[_BAD])
+    rows = np.flatnonzero(np.logical_or.reduce(list(reasons.values())))
+    brokers = np.asarray(client["broker_id"])
+    return [
+        DecidingBroker(
+            week,
+            int(of_client[row]),
+            int(brokers[row]),
+            ",".join(name for name, holds in reasons.items() if holds[row]),
+        )
+        for row in rows.tolist()
+    ]
 
 
-def _is_client() -> Column:
-    return F.col("leg") == "client"
+def _equals(column: pa.ChunkedArray, value: Any) -> Flags:
+    if value is None:
+        return np.zeros(len(column), np.bool_)
+    return np.asarray(pc.equal(column, value).fill_null(False))
+
+
+def _exceeds(column: pa.ChunkedArray, value: int) -> Flags:
+    return np.asarray(pc.greater(column, value).fill_null(False))
+
+
+def collect_samples(records: pa.Table, deciding: Sequence[DecidingBroker], agent_late_us: int) -> pa.Table:
+    """Return gold/evidence: the pooled samples of both legs of the deciding broker-minutes.
+
+    ``records`` are rows of bronze (records.COLUMNS) of their clusters and minutes.
+    """
+    clusters = sorted({each.week.cluster_id for each in deciding})
+    number = {cluster_id: position for position, cluster_id in enumerate(clusters)}
+    by_key = {(number[each.week.cluster_id], each.minute, each.broker_id): each for each in deciding}
+    of_clusters = read_records(records, clusters, agent_late_us)
+    is_deciding = np.fromiter((key in by_key for key in _list_keys(of_clusters)), np.bool_)
+    brokers = pool_records(of_clusters.take(is_deciding))
+    of_rows = [by_key[key] for key in _list_keys(brokers)]
+    legs = [Leg.LEADER.value if is_leader else Leg.CLIENT.value for is_leader in brokers.is_leader]
+    columns = {
+        "cluster_id": pa.array([each.week.cluster_id for each in of_rows], pa.string()),
+        "week": pa.array([each.week.week for each in of_rows], pa.date32()),
+        "minute": to_times(brokers.minute),
+        "broker_id": pa.array(brokers.broker),
+        "leg": pa.array(legs, pa.string()),
+        "attempted": pa.array(brokers.attempted),
+        "ack_us": brokers.ack_us.to_arrow(),
+        "e2e_us": brokers.e2e_us.empty_all_but(~brokers.is_leader).to_arrow(),
+        "failures": build_failure_maps(brokers.failures, len(brokers)),
+        "why": pa.array([each.why for each in of_rows], pa.string()),
+    }
+    schema = arrow_schema(EVIDENCE)
+    return pa.Table.from_arrays([columns[field.name].cast(field.type) for field in schema], schema=schema)
+
+
+def _list_keys(rows: Records | BrokerMinutes) -> Iterator[tuple[int, int, int]]:
+    return zip(rows.cluster.tolist(), rows.minute.tolist(), rows.broker.tolist(), strict=True)

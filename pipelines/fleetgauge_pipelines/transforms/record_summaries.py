@@ -1,122 +1,86 @@
-"""What records say about their cluster, compared with what its other records say.
+"""What records say about their cluster: every one names its brokers and the ID that Kafka gave it."""
 
-Every record names the brokers of its cluster and the ID that Kafka gave to it. An agent sends two records a
-minute for each broker, which all say the same: what one of them says alone was damaged, or it is about
-another cluster. Brokers may join at any time, so a few that nobody else names are believed.
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
 
-``checked`` has the columns source, value, record and reason, as check_contract returns them.
-"""
+import pyarrow as pa
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
-
-from fleetgauge_core.contract.bounds import MAX_UNCONFIRMED_BROKERS
-
-#: The Kafka cluster IDs that are known for a cluster, from its first to its last record, and until when no
-#: other one is believed.
-KAFKA_IDS_DDL = "cluster_id string, kafka_id string, first timestamp, last timestamp, until timestamp"
+from fleetgauge_pipelines.transforms.expected_brokers import number_lists
+from fleetgauge_pipelines.transforms.lists import Lists
 
 
-def summarize_records(checked: DataFrame) -> DataFrame:
-    """Return a row for each cluster and Kafka cluster ID that valid records name, and one for all others.
+class Period(NamedTuple):
+    """The first and the last minute with a record."""
 
-    The columns are cluster_id and kafka_id, NULL for the records with a reason; ``records`` (their number),
-    ``first`` and ``last`` (minutes), and ``brokers``, which they name.
-    """
-    valid = checked.select(F.when(F.col("reason").isNull(), F.col("record")).alias("record")).select(
-        "record.*"
-    )
-    return valid.groupBy("cluster_id", F.col("kafka_cluster_uuid").alias("kafka_id")).agg(
-        *list_summary_columns()
-    )
+    first: datetime
+    last: datetime
+
+    def extend(self, other: "Period") -> "Period":
+        """Return the shortest period that contains both."""
+        return Period(min(self.first, other.first), max(self.last, other.last))
 
 
-def list_summary_columns() -> tuple[Column, ...]:
-    """Return the aggregates of summarize_records."""
-    registered = F.array_distinct(F.flatten(F.collect_set("expected_brokers")))
-    return (
-        F.count(F.lit(1)).alias("records"),
-        F.min("minute").alias("first"),
-        F.max("minute").alias("last"),
-        F.array_union(registered, F.collect_set("broker_id")).alias("brokers"),
-    )
+@dataclass(frozen=True, slots=True)
+class RecordSummary:
+    """What the records of a cluster say that name the same Kafka cluster ID; empty if they know none."""
+
+    cluster_id: str
+    kafka_id: str
+    records: int
+    period: Period
+    brokers: frozenset[int]
 
 
-def refuse_other_kafka_ids(checked: DataFrame, kafka_ids: DataFrame) -> DataFrame:
-    """Return the records with a reason where another Kafka cluster ID is known for their cluster and minute.
-
-    ``kafka_ids``: KAFKA_IDS_DDL. A record whose own ID is known for its minute is not refused.
-    """
-    named, minute = F.col("record.kafka_cluster_uuid"), F.col("record.minute")
-    at_that_time = (F.col("record.cluster_id") == kafka_ids["cluster_id"]) & minute.between(
-        kafka_ids["first"], kafka_ids["until"]
-    )
-    is_own = F.col("kafka_id") == named
-    refused = (
-        checked.where("reason IS NULL")
-        .join(F.broadcast(kafka_ids), at_that_time)
-        .where(named != "")
-        .groupBy("source", "value")
-        .agg(
-            F.min(F.when(~is_own, F.col("kafka_id"))).alias("expected_id"),
-            F.max(is_own & (minute <= F.col("last"))).alias("is_expected"),
+def summarize_records(records: pa.Table) -> list[RecordSummary]:
+    """Return a summary for each cluster and Kafka cluster ID that records name."""
+    named = records.select([*_NAMES, "minute", "broker_id"])
+    listed, lists = number_lists(Lists.from_arrow(records["expected_brokers"]))
+    named = named.append_column("listed", pa.array(listed))
+    brokers: dict[tuple[str, str], set[int]] = defaultdict(set)
+    for cluster_id, kafka_id, number in _list_distinct(named, "listed"):
+        brokers[cluster_id, kafka_id] |= lists[number]
+    for cluster_id, kafka_id, broker_id in _list_distinct(named, "broker_id"):
+        brokers[cluster_id, kafka_id].add(broker_id)
+    aggregates = [("minute", "min"), ("minute", "max"), ("minute", "count")]
+    return [
+        RecordSummary(
+            row["cluster_id"],
+            row["kafka_cluster_uuid"],
+            row["minute_count"],
+            Period(row["minute_min"], row["minute_max"]),
+            frozenset(brokers[row["cluster_id"], row["kafka_cluster_uuid"]]),
         )
-        .where("expected_id IS NOT NULL AND NOT is_expected")
-        .drop("is_expected")
+        for row in named.group_by(list(_NAMES)).aggregate(aggregates).to_pylist()
+    ]
+
+
+_NAMES = ("cluster_id", "kafka_cluster_uuid")
+
+
+def _list_distinct(named: pa.Table, column: str) -> Iterator[tuple[str, str, int]]:
+    """Return the different values of a column for each cluster and Kafka cluster ID."""
+    distinct = named.group_by([*_NAMES, column]).aggregate([])
+    return zip(*(distinct[name].to_pylist() for name in (*_NAMES, column)), strict=True)
+
+
+def merge_summaries(summaries: Iterable[RecordSummary]) -> list[RecordSummary]:
+    """Return one summary for each cluster and Kafka cluster ID."""
+    merged: dict[tuple[str, str], RecordSummary] = {}
+    for summary in summaries:
+        key = summary.cluster_id, summary.kafka_id
+        before = merged.get(key)
+        merged[key] = summary if before is None else _join(before, summary)
+    return list(merged.values())
+
+
+def _join(left: RecordSummary, right: RecordSummary) -> RecordSummary:
+    return RecordSummary(
+        left.cluster_id,
+        left.kafka_id,
+        left.records + right.records,
+        left.period.extend(right.period),
+        left.brokers | right.brokers,
     )
-    detail = F.format_string(
-        "kafka_cluster_uuid is %s, that of %s is %s",
-        named,
-        F.col("record.cluster_id"),
-        F.col("expected_id"),
-    )
-    return _refuse(checked, refused, "other_kafka_cluster", detail)
-
-
-def refuse_unconfirmed_brokers(checked: DataFrame, stored: DataFrame) -> DataFrame:
-    """Return the records with a reason where they name many brokers that no other record names.
-
-    ``stored`` are bronze's records of the same clusters and about the same time.
-    """
-    valid = checked.where("reason IS NULL")
-    named_brokers = valid.select("source", "value", *_list_named("record."))
-    stored_brokers = stored.select(*_list_named(""))
-    of_records = named_brokers.select(*stored_brokers.columns).union(stored_brokers)
-    records = F.count_distinct("run_id", "sequence").alias("records")
-    lone = of_records.groupBy("cluster_id", "broker").agg(records).where("records = 1").drop("records")
-    # Nobody contradicts the only record of a cluster.
-    alone = of_records.groupBy("cluster_id").agg(records).where("records = 1").select("cluster_id")
-    refused = (
-        named_brokers.join(lone, ["cluster_id", "broker"])
-        .join(alone, "cluster_id", "left_anti")
-        .groupBy("source", "value")
-        .agg(F.count(F.lit(1)).alias("unconfirmed"))
-        .where(F.col("unconfirmed") > MAX_UNCONFIRMED_BROKERS)
-    )
-    detail = F.format_string(
-        f"names %d brokers that no other record names, at most {MAX_UNCONFIRMED_BROKERS}",
-        F.col("unconfirmed"),
-    )
-    return _refuse(checked, refused, "unconfirmed_brokers", detail)
-
-
-def _list_named(prefix: str) -> list[Column]:
-    """Return the identity of a record, and a row for each broker that it names."""
-    named = F.array_distinct(
-        F.concat(F.col(f"{prefix}expected_brokers"), F.array(F.col(f"{prefix}broker_id")))
-    )
-    identity = [F.col(f"{prefix}{name}").alias(name) for name in ("cluster_id", "run_id", "sequence")]
-    return [*identity, F.explode(named).alias("broker")]
-
-
-def _refuse(checked: DataFrame, refused: DataFrame, reason: str, detail: Column) -> DataFrame:
-    # Files of the same name in two folders have the same source; only the value distinguishes their records.
-    others = [name for name in refused.columns if name not in ("source", "value")]
-    joined = checked.join(refused, ["source", "value"], "left")
-    is_refused = F.col("reason").isNull() & F.col(others[0]).isNotNull()
-    return joined.withColumns(
-        {
-            "detail": F.when(is_refused, detail).otherwise(F.col("detail")),
-            "reason": F.when(is_refused, F.lit(reason)).otherwise(F.col("reason")),
-        }
-    ).select(*checked.columns)

@@ -7,8 +7,8 @@ from typing import Any
 import pyarrow as pa
 
 from fleetgauge_core import tables
-from fleetgauge_core.lake.delta_table import ARROW_TYPES
 from fleetgauge_core.tables import Table
+from fleetgauge_core.tables.arrow_schema import ARROW_TYPES
 from fleetgauge_dashboards.reader import ClusterWeek, FleetWeek
 from fleetgauge_dashboards.reader.lake import BROKER_MINUTE_COLUMNS, CLUSTER_MINUTE_COLUMNS, RECENT_COLUMNS
 

@@ -10,8 +10,8 @@ import pytest
 import yaml
 from deltalake import write_deltalake
 
-from fleetgauge_core.lake.delta_table import arrow_schema
 from fleetgauge_core.tables import CLUSTER_WEEKS, PROBE_MINUTES, Table
+from fleetgauge_core.tables.arrow_schema import arrow_schema
 from tests.oracle.evaluate_run import main
 from tests.oracle.oracle import Row
 from tests.oracle.week import random_week

@@ -1,0 +1,302 @@
+"""Data files of a large table: tasks read and write them, and the driver commits them.
+
+A file that no commit names is invisible: what a task that failed has written is deleted by vacuum, once it
+is older than the table's retention.
+"""
+
+import json
+import math
+import re
+import time
+import uuid
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import date, datetime, timedelta
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as pa_dataset
+import pyarrow.fs as pa_fs
+import pyarrow.parquet as pq
+from deltalake import CommitProperties, DeltaTable
+from deltalake.exceptions import DeltaError
+from deltalake.fs import DeltaStorageHandler
+from deltalake.transaction import AddAction, RemoveAction
+
+from fleetgauge_core.errors import OperationalError
+from fleetgauge_core.lake.delta_table import storage_options
+
+#: Characters of a text in a file's statistics, as in files that Spark writes.
+_MAX_BOUND_LENGTH = 32
+#: Follows a bound that was cut, so that it is above every text that begins with it.
+_LAST_CHARACTER = "\U0010ffff"
+#: Commits after which the state of a table is written as one file, from which on its log is read: every task
+#: opens the tables that it reads. delta-rs itself does it after a hundred.
+_CHECKPOINT_EVERY = 10
+_POSITION = "__position"
+#: Rows of a file that are in memory at a time while it is written again.
+_ROWS_AT_ONCE = 100_000
+_DATA_FILE = re.compile(r"(?:day=\d{4}-\d\d-\d\d/)?part-[\w.-]+\.parquet")
+
+#: A column of the file, by its path in the table, from which a row has been read.
+FILE = "__filename"
+
+
+class DataFileError(OperationalError):
+    """A data file of the lake cannot be read; the message is one line."""
+
+
+class TableChangedError(OperationalError):
+    """Another process has changed a table between a read and a commit that rests on it."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableVersion:
+    """A version of a table at a path or URI, as tasks open it."""
+
+    location: str
+    version: int
+
+    def list_files(self, columns: Sequence[str]) -> list["FileBounds"]:
+        """Return the number of rows of each file, and the bounds of some columns."""
+        bounds = [f"{bound}.{name}" for bound in ("min", "max") for name in columns]
+        actions = pa.table(self._open().get_add_actions(flatten=True)).select(["num_records", *bounds])
+        return [
+            FileBounds(
+                action["num_records"],
+                {name: action[f"min.{name}"] for name in columns},
+                {name: action[f"max.{name}"] for name in columns},
+            )
+            for action in actions.to_pylist()
+        ]
+
+    def read(self, columns: Sequence[str], days: Sequence[date] | None, where: pc.Expression) -> pa.Table:
+        """Return columns of the rows for which a condition holds; FILE is each row's file.
+
+        ``days`` are those to read of a table that is partitioned by day.
+
+        Raises: DataFileError.
+        """
+        of_days = None if days is None else [("day", "in", [str(day) for day in days])]
+        with naming_damaged_files(self.location):
+            dataset = self._open().to_pyarrow_dataset(file_pruning_predicate=of_days)
+            options = pa_dataset.ParquetFragmentScanOptions(page_checksum_verification=True)
+            return dataset.to_table(list(columns), where, fragment_scan_options=options)
+
+    def _open(self) -> DeltaTable:
+        return DeltaTable(self.location, self.version, storage_options=storage_options(self.location))
+
+
+@dataclass(frozen=True, slots=True)
+class FileBounds:
+    """The number of rows of a file, and the lowest and highest value of some columns."""
+
+    rows: int
+    lowest: Mapping[str, Any]
+    highest: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenFile:
+    """A file of a table, of a day if it is partitioned; ``stats`` are Delta's statistics of its columns."""
+
+    path: str
+    day: date | None
+    bytes: int
+    rows: int
+    stats: str
+
+    def to_action(self) -> AddAction:
+        """Return the entry of a commit that adds the file."""
+        now_ms = time.time_ns() // 1_000_000
+        return AddAction(self.path, self.bytes, _partition(self.day), now_ms, True, self.stats)
+
+
+def _partition(day: date | None) -> dict[str, str | None]:
+    return {} if day is None else {"day": str(day)}
+
+
+def open_filesystem(location: str) -> pa_fs.FileSystem:
+    """Return the folder of a table, local or in an object store; credentials come from the environment."""
+    if "://" not in location:
+        return pa_fs.SubTreeFileSystem(location, pa_fs.LocalFileSystem())
+    return pa_fs.PyFileSystem(DeltaStorageHandler(location, storage_options(location)))
+
+
+@contextmanager
+def naming_damaged_files(location: str) -> Iterator[None]:
+    """Raise DataFileError in place of an error about a data file that is damaged or gone."""
+    try:
+        yield
+    except (OSError, pa.ArrowException, DeltaError) as error:
+        if file := _DATA_FILE.search(unquote(str(error))):
+            raise DataFileError(
+                f"{location}/{file[0]} is damaged or gone: restore the table from a backup, or run "
+                "`fleetgauge lake repair`"
+            ) from error
+        raise
+
+
+def commit_files(delta: DeltaTable, files: Iterable[WrittenFile], removed: Collection[str] = ()) -> None:
+    """Add files to a table, and remove others by their paths, in one commit.
+
+    Raises: TableChangedError if a file to remove is not in the table any more.
+    """
+    actions: list[AddAction | RemoveAction] = [file.to_action() for file in files]
+    actions += _list_removals(delta, removed)
+    schema, partitions = pa.schema(delta.schema().to_arrow()), delta.metadata().partition_columns
+    # Without a file to remove, the commit rests on no other one, and may come after any.
+    properties = CommitProperties(max_commit_retries=0) if removed else None
+    delta.create_write_transaction(actions, "append", schema, partitions, commit_properties=properties)
+    delta.update_incremental()
+    if delta.version() % _CHECKPOINT_EVERY == 0:
+        delta.create_checkpoint()
+
+
+def _list_removals(delta: DeltaTable, removed: Collection[str]) -> list[RemoveAction]:
+    if not removed:
+        return []
+    now_ms = time.time_ns() // 1_000_000
+    present = pa.table(delta.get_add_actions(flatten=True))
+    going = present.filter(pc.is_in(present["path"], pa.array(sorted(removed), pa.string()))).to_pylist()
+    if len(going) != len(set(removed)):
+        raise TableChangedError(
+            f"{delta.table_uri}: another process has replaced files meanwhile: run only one writer of a lake"
+        )
+    return [
+        RemoveAction(row["path"], True, now_ms, row["size_bytes"], _partition(row.get("partition.day")))
+        for row in going
+    ]
+
+
+def write_files(location: str, rows: pa.Table) -> list[WrittenFile]:
+    """Write rows of a table, a file for each day if it is partitioned by day, and return the files."""
+    if "day" not in rows.column_names:
+        return _write_file(location, None, [rows], rows.schema)
+    content = rows.schema.remove(rows.schema.get_field_index("day"))
+    days = pc.unique(rows["day"]).to_pylist()
+    return [
+        file
+        for day in sorted(days)
+        for file in _write_file(
+            location,
+            day,
+            [(rows if len(days) == 1 else rows.filter(pc.equal(rows["day"], day))).select(content.names)],
+            content,
+        )
+    ]
+
+
+def rewrite_file(location: str, path: str, key: Sequence[str], removed: pa.Table) -> list[WrittenFile]:
+    """Write a file again without the rows that have one of some keys; return no file if none is left.
+
+    Raises: DataFileError.
+    """
+    with naming_damaged_files(location), open_filesystem(location).open_input_file(unquote(path)) as file:
+        parquet = pq.ParquetFile(file, page_checksum_verification=True)
+        keys = removed.select(list(key))
+        parts = (
+            _drop_rows(pa.Table.from_batches([batch]), keys) for batch in parquet.iter_batches(_ROWS_AT_ONCE)
+        )
+        folder = unquote(path).split("/")[0]
+        day = date.fromisoformat(folder.removeprefix("day=")) if folder.startswith("day=") else None
+        return _write_file(location, day, parts, parquet.schema_arrow)
+
+
+def _drop_rows(rows: pa.Table, keys: pa.Table) -> pa.Table:
+    names = keys.column_names
+    positions = rows.select(names).append_column(_POSITION, pa.array(range(rows.num_rows), pa.int64()))
+    kept = positions.join(keys, names, join_type="left anti")[_POSITION]
+    return rows.take(kept.combine_chunks().sort())
+
+
+def _write_file(
+    location: str, day: date | None, parts: Iterable[pa.Table], schema: pa.Schema
+) -> list[WrittenFile]:
+    """Write parts to one file; return no file if they have no row."""
+    filesystem = open_filesystem(location)
+    path = f"part-{uuid.uuid4()}.snappy.parquet"
+    if day is not None:
+        folder = f"day={day}"
+        filesystem.create_dir(folder, recursive=True)
+        path = f"{folder}/{path}"
+    statistics = _Statistics()
+    writer = None
+    try:
+        for part in parts:
+            if part.num_rows:
+                writer = writer or pq.ParquetWriter(
+                    path, schema, filesystem=filesystem, store_schema=False, write_page_checksum=True
+                )
+                writer.write_table(part)
+                statistics.add(part)
+    finally:
+        if writer:
+            writer.close()
+    if not writer:
+        return []
+    size = filesystem.get_file_info(path).size
+    return [WrittenFile(path, day, size, statistics.rows, statistics.to_json())]
+
+
+@dataclass(slots=True)
+class _Statistics:
+    """Delta's statistics of a file: the number of rows, bounds and NULLs of its plain columns."""
+
+    rows: int = 0
+    nulls: dict[str, int] = field(default_factory=dict)
+    bounds: dict[str, tuple[Any, Any]] = field(default_factory=dict)
+
+    def add(self, rows: pa.Table) -> None:
+        """Add further rows of the file."""
+        self.rows += rows.num_rows
+        for name in rows.column_names:
+            column = rows[name]
+            if pa.types.is_nested(column.type):
+                continue
+            self.nulls[name] = self.nulls.get(name, 0) + column.null_count
+            if not pa.types.is_binary(column.type):
+                lowest, highest = pc.min_max(column).as_py().values()
+                if lowest is not None:
+                    before = self.bounds.get(name, (lowest, highest))
+                    self.bounds[name] = min(lowest, before[0]), max(highest, before[1])
+
+    def to_json(self) -> str:
+        """Return the statistics as a commit has them."""
+        # Readers take a column without bounds for one without a value. JSON has no infinite numbers.
+        bounds = {name: both for name, both in self.bounds.items() if not any(map(_is_infinite, both))}
+        stats = {
+            "numRecords": self.rows,
+            "minValues": {name: _to_json(lowest) for name, (lowest, _) in bounds.items()},
+            "maxValues": {name: _to_json(_cut_above(highest)) for name, (_, highest) in bounds.items()},
+            "nullCount": self.nulls,
+        }
+        # delta-rs misreads the escapes of characters that JSON needs two of for.
+        return json.dumps(stats, ensure_ascii=False)
+
+
+def _is_infinite(value: Any) -> bool:
+    return isinstance(value, float) and not math.isfinite(value)
+
+
+def _cut_above(value: Any) -> Any:
+    """Return a bound that is not below a value; times in statistics have whole milliseconds."""
+    if isinstance(value, str) and len(value) > _MAX_BOUND_LENGTH:
+        bound = value[:_MAX_BOUND_LENGTH] + _LAST_CHARACTER
+        while bound < value:
+            bound += _LAST_CHARACTER
+        return bound
+    if isinstance(value, datetime):
+        return value + timedelta(microseconds=-value.microsecond % 1000)
+    return value
+
+
+def _to_json(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    if isinstance(value, str):
+        return value if value.endswith(_LAST_CHARACTER) else value[:_MAX_BOUND_LENGTH]
+    return value.isoformat() if isinstance(value, date) else value
