@@ -8,7 +8,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 from fleetgauge_core.errors import OperationalError
-from fleetgauge_pipelines.io.table_files import DataFileError
+from fleetgauge_pipelines.io.table_files import DataFileError, describe_damaged_file
 
 _FULL = re.compile("No space left on device|Disk quota exceeded")
 #: What a task says of a file of the lake.
@@ -50,7 +50,7 @@ def explain_lake_error(text: str, lake: str) -> str | None:
     # A file of the shuffle, or an input of backfill, is no file of the lake.
     if name is None or not name.startswith(lake.removeprefix("file://").rstrip("/")):
         return None
-    return f"{name} is damaged or gone: restore the table from a backup, or run `fleetgauge lake repair`"
+    return describe_damaged_file(name)
 
 
 def find_damaged_file(text: str) -> str | None:

@@ -133,11 +133,13 @@ def naming_damaged_files(location: str) -> Iterator[None]:
         yield
     except (OSError, pa.ArrowException, DeltaError) as error:
         if file := _DATA_FILE.search(unquote(str(error))):
-            raise DataFileError(
-                f"{location}/{file[0]} is damaged or gone: restore the table from a backup, or run "
-                "`fleetgauge lake repair`"
-            ) from error
+            raise DataFileError(describe_damaged_file(f"{location}/{file[0]}")) from error
         raise
+
+
+def describe_damaged_file(path: str) -> str:
+    """Return in one line what is wrong with a data file, and how to mend it."""
+    return f"{path} is damaged or gone: restore the table from a backup, or run `fleetgauge lake repair`"
 
 
 def commit_files(delta: DeltaTable, files: Iterable[WrittenFile], removed: Collection[str] = ()) -> None:

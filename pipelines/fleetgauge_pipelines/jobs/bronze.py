@@ -21,7 +21,13 @@ from fleetgauge_pipelines.io.lake import Lake
 from fleetgauge_pipelines.io.record_files import RAW_DDL
 from fleetgauge_pipelines.io.small_frames import create_dataframe, to_utc
 from fleetgauge_pipelines.io.table_files import FILE, WrittenFile
-from fleetgauge_pipelines.jobs.changed_rows import ChangedRows, commit_changes, run_tasks, write_differences
+from fleetgauge_pipelines.jobs.changed_rows import (
+    ChangedRows,
+    commit_changes,
+    group_by_file,
+    run_tasks,
+    write_differences,
+)
 from fleetgauge_pipelines.jobs.cluster_consistency import ClusterConsistency
 from fleetgauge_pipelines.jobs.ingest_tasks import (
     KEYS,
@@ -181,16 +187,14 @@ class BronzeWriter:
             pair in pairs for pair in zip(rows["source"].to_pylist(), rows["value"].to_pylist(), strict=True)
         ]
         released = rows.filter(pa.array(is_released, pa.bool_()))
-        removed = {
-            path: released.filter(pc.equal(released[FILE], path)).select(list(QUARANTINE.key))
-            for path in released[FILE].unique().to_pylist()
-        }
+        removed = group_by_file(released.select([*QUARANTINE.key, FILE]))
         changes = ChangedRows((), removed, released.num_rows)
         return commit_changes(self._spark, self._lake, QUARANTINE, [changes])
 
     def _check(self, raw: DataFrame, rules: ContractRules) -> list[CheckedPart]:
         check = partial(check_partition, rules, self._lake.path(PROBE_MINUTES))
         checked = raw.select("value", "source", "position", "hint").mapInArrow(check, PART_DDL)
+        # Only tasks of this batch have pickled them.
         return [pickle.loads(row["part"]) for row in checked.collect()]  # noqa: S301
 
     def _find_duplicates(

@@ -42,12 +42,17 @@ def write_differences(location: str, table: Table, wanted: pa.Table, stored: pa.
     going = stored.select([*table.key, FILE]).take(pa.array(diff.removed))
     return ChangedRows(
         tuple(write_files(location, wanted.take(pa.array(diff.written)))),
-        {
-            path: going.filter(pc.equal(going[FILE], path)).drop_columns([FILE])
-            for path in going[FILE].unique().to_pylist()
-        },
+        group_by_file(going),
         diff.changed,
     )
+
+
+def group_by_file(keys: pa.Table) -> dict[str, pa.Table]:
+    """Return the keys of rows by the FILE that they are in."""
+    return {
+        path: keys.filter(pc.equal(keys[FILE], path)).drop_columns([FILE])
+        for path in keys[FILE].unique().to_pylist()
+    }
 
 
 def _rewrite(location: str, key: Sequence[str], removed: tuple[str, pa.Table]) -> list[WrittenFile]:

@@ -1,11 +1,14 @@
 """The process from which Spark forks its Python workers: it imports once what each of them needs."""
 
 import gc
+import importlib
 import runpy
 
-from fleetgauge_pipelines.jobs import evidence, ingest_tasks, silver_tasks, week_tasks  # noqa: F401
+_NEEDED = ("evidence", "ingest_tasks", "silver_tasks", "week_tasks")
 
 if __name__ == "__main__":
+    for name in _NEEDED:
+        importlib.import_module(f"fleetgauge_pipelines.jobs.{name}")
     # A worker collects garbage after every task, and what is imported never becomes any: to look through it
     # took longer than most tasks.
     gc.freeze()

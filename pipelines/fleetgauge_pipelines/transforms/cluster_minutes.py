@@ -138,8 +138,8 @@ def _find_pooled_p99(samples: Lists, client: _ByMinute, succeeded: Ints) -> Mask
     _, ordered = unpair(np.sort(pair(minute[rows], values.astype(np.int64))))
     ends = np.cumsum(np.bincount(minute[rows], minlength=client.minutes))
     p99 = mask_all(client.minutes)
-    known = np.flatnonzero(succeeded > 0)
-    p99[known] = ordered[(ends - wanted)[known]]
+    with_samples = np.flatnonzero(succeeded > 0)
+    p99[with_samples] = ordered[(ends - wanted)[with_samples]]
     return p99
 
 
