@@ -11,7 +11,7 @@ from playwright.sync_api import BrowserContext, Page, Playwright, expect
 from fleetgauge_dashboards.app import create_app
 from fleetgauge_dashboards.identity import Login, LoopbackLogin
 from fleetgauge_dashboards.served_fleets import ServedFleet
-from tests.browser.lake import LakeTimes, write
+from tests.browser.lake import LakeTimes, not_in_a_young_week, write
 from tests.chromium import launch_profile
 from tests.serving import Serving
 
@@ -24,7 +24,7 @@ class Site(Serving):
 
 
 # A busy machine renders slowly.
-expect.set_options(timeout=20_000)
+expect.set_options(timeout=60_000)
 
 LOCAL_LOGIN = LoopbackLogin("tester", "key-of-operators")
 
@@ -34,7 +34,10 @@ OpenPage = Callable[..., Page]
 
 @pytest.fixture(scope="session")
 def serve_lake() -> Iterator[ServeLake]:
-    """A function that serves a lake and other fleets, at a fixed time if given, until the end of the run."""
+    """A function that serves a lake and other fleets until the end of the run.
+
+    The site's clock stands still at a given time, or is behind by a given time.
+    """
     opened: list[Site] = []
 
     def serve(
@@ -42,9 +45,10 @@ def serve_lake() -> Iterator[ServeLake]:
         at: datetime | None = None,
         beside: Sequence[ServedFleet] = (),
         login: Login = LOCAL_LOGIN,
+        behind: timedelta = timedelta(0),
     ) -> Site:
         fleets = [ServedFleet("fleet", str(root)), *beside]
-        opened.append(Site(fleets, lambda: at or datetime.now(UTC), login))
+        opened.append(Site(fleets, lambda: at or datetime.now(UTC) - behind, login))
         return opened[-1]
 
     yield serve
@@ -56,7 +60,7 @@ def serve_lake() -> Iterator[ServeLake]:
 def live(tmp_path_factory: pytest.TempPathFactory, serve_lake: ServeLake) -> tuple[Site, LakeTimes]:
     """A lake whose newest minute ended half a minute ago, however long the tests take."""
     root = tmp_path_factory.mktemp("live")
-    times = write(root, datetime.now(UTC))
+    times = write(root, not_in_a_young_week(datetime.now(UTC)))
     return serve_lake(root, times.now + timedelta(seconds=30)), times
 
 

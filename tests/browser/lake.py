@@ -28,6 +28,8 @@ DEADLINE_US = {"client": 10_000_000, "leader": 5_000_000}
 
 ORDERS, PAYMENTS, SEARCH = "orders-eu", "payments-us", "search-ap"
 BROKERS = (1, 2, 3)
+#: Hours of minutes that the lake holds.
+HOURS = 3
 #: Minutes before now: the length of the hang, and the minutes without measurements.
 HUNG_FOR = 8
 PAYMENTS_GAP = range(30, 42)
@@ -42,6 +44,12 @@ class LakeTimes:
     now: datetime
     week: date
     hung_at: datetime
+
+
+def not_in_a_young_week(now: datetime) -> datetime:
+    """Return ``now``, or a time of the week before while the lake's three hours began in that week."""
+    into_week = timedelta(days=now.weekday(), hours=now.hour, minutes=now.minute)
+    return now if into_week > HOURS * timedelta(hours=1) else now - into_week - timedelta(hours=1)
 
 
 def write(root: Path, now: datetime) -> LakeTimes:
@@ -76,7 +84,7 @@ def put(root: Path, table: Table, rows: Iterable[dict[str, Any]]) -> None:
 def _broker_minutes(cluster: str, now: datetime) -> Iterable[dict[str, Any]]:
     random = Random(cluster)
     base = {ORDERS: 34, PAYMENTS: 21, SEARCH: 58}[cluster]
-    for ago in range(180, 0, -1):
+    for ago in range(HOURS * 60, 0, -1):
         for broker in BROKERS:
             for leg in ("client", "leader"):
                 ms = (base if leg == "client" else 4) * random.lognormvariate(0, 0.12) * (1 + 0.04 * broker)
