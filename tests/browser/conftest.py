@@ -11,7 +11,7 @@ from playwright.sync_api import BrowserContext, Page, Playwright, expect
 from fleetgauge_dashboards.app import create_app
 from fleetgauge_dashboards.identity import Login, LoopbackLogin
 from fleetgauge_dashboards.served_fleets import ServedFleet
-from tests.browser.lake import LakeTimes, not_in_a_young_week, write
+from tests.browser.lake import LakeTimes, end_within_one_week, write
 from tests.chromium import launch_profile
 from tests.serving import Serving
 
@@ -23,7 +23,7 @@ class Site(Serving):
         super().__init__(create_app(fleets, login, clock=clock).server)
 
 
-# A busy machine renders slowly.
+# A page may have to wait for the lake while other tests use both cores.
 expect.set_options(timeout=60_000)
 
 LOCAL_LOGIN = LoopbackLogin("tester", "key-of-operators")
@@ -36,7 +36,7 @@ OpenPage = Callable[..., Page]
 def serve_lake() -> Iterator[ServeLake]:
     """A function that serves a lake and other fleets until the end of the run.
 
-    The site's clock stands still at a given time, or is behind by a given time.
+    ``at`` fixes the server's clock; ``behind`` is how far a running clock lags real time.
     """
     opened: list[Site] = []
 
@@ -60,7 +60,7 @@ def serve_lake() -> Iterator[ServeLake]:
 def live(tmp_path_factory: pytest.TempPathFactory, serve_lake: ServeLake) -> tuple[Site, LakeTimes]:
     """A lake whose newest minute ended half a minute ago, however long the tests take."""
     root = tmp_path_factory.mktemp("live")
-    times = write(root, not_in_a_young_week(datetime.now(UTC)))
+    times = write(root, end_within_one_week(datetime.now(UTC)))
     return serve_lake(root, times.now + timedelta(seconds=30)), times
 
 

@@ -46,8 +46,11 @@ class LakeTimes:
     hung_at: datetime
 
 
-def not_in_a_young_week(now: datetime) -> datetime:
-    """Return ``now``, or a time of the week before while the lake's three hours began in that week."""
+def end_within_one_week(now: datetime) -> datetime:
+    """Return an end of the lake's minutes so that all are in one week (UTC): ``now``, or late last week.
+
+    In the first hours of a Monday, minutes and alerts up to now would be in two weeks.
+    """
     into_week = timedelta(days=now.weekday(), hours=now.hour, minutes=now.minute)
     return now if into_week > HOURS * timedelta(hours=1) else now - into_week - timedelta(hours=1)
 

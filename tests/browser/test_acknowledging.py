@@ -11,7 +11,7 @@ from fleetgauge_core import tables
 from fleetgauge_dashboards.identity import LINK_ADVICE, Login, ProxyLogin
 from fleetgauge_dashboards.site_address import TrustedProxies
 from tests.browser.conftest import LOCAL_LOGIN, OpenPage, ServeLake, Site
-from tests.browser.lake import not_in_a_young_week, put, write
+from tests.browser.lake import end_within_one_week, put, write
 from tests.read_only import mounted_read_only
 
 HEADER = "X-Forwarded-User"
@@ -25,11 +25,11 @@ def site(tmp_path: Path, serve_lake: ServeLake) -> Site:
 
 def _serve(root: Path, serve_lake: ServeLake, login: Login = PROXY_LOGIN) -> Site:
     now = datetime.now(UTC)
-    then = not_in_a_young_week(now)
-    write(root, then)
+    end = end_within_one_week(now)
+    write(root, end)
     put(root, tables.ACTIONS, [])
     put(root, tables.CORRECTIONS, [])
-    return serve_lake(root, login=login, behind=now - then)
+    return serve_lake(root, login=login, behind=now - end)
 
 
 def test_an_operators_acknowledgement_is_visible_to_all_users(site: Site, open_page: OpenPage) -> None:
