@@ -1,5 +1,6 @@
 """Fixtures that suites share: a browser and an object store."""
 
+import logging
 import os
 import warnings
 from collections.abc import Iterator
@@ -21,6 +22,8 @@ with warnings.catch_warnings():
 # A property must not fail because the machine is busy.
 settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("unhurried")
+# The Kafka client warns of a busy machine, between the warnings that tests expect.
+logging.getLogger("kafka.net.selector").setLevel(logging.ERROR)
 
 _OF_SPARK = "tests/spark/"
 _OF_BROKERS = "tests/kafka/"

@@ -47,12 +47,12 @@ class LakeTimes:
 
 
 def end_within_one_week(now: datetime) -> datetime:
-    """Return an end of the lake's minutes so that all are in one week (UTC): ``now``, or late last week.
+    """Return an end of the lake's minutes whose last day is in one week (UTC): ``now``, or late last week.
 
-    In the first hours of a Monday, minutes and alerts up to now would be in two weeks.
+    On a Monday, the minutes, alerts and time ranges up to now would be in two weeks.
     """
     into_week = timedelta(days=now.weekday(), hours=now.hour, minutes=now.minute)
-    return now if into_week > HOURS * timedelta(hours=1) else now - into_week - timedelta(hours=1)
+    return now if into_week > timedelta(days=1) else now - into_week - timedelta(hours=1)
 
 
 def write(root: Path, now: datetime) -> LakeTimes:
