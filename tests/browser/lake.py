@@ -47,9 +47,9 @@ class LakeTimes:
 
 
 def end_within_one_week(now: datetime) -> datetime:
-    """Return an end of the lake's minutes whose last day is in one week (UTC): ``now``, or late last week.
+    """Return a time at which the lake's minutes end: ``now``, or on a Monday (UTC) late on Sunday.
 
-    On a Monday, the minutes, alerts and time ranges up to now would be in two weeks.
+    So the day before it is in the same week, as are the minutes, alerts and time ranges of the tests.
     """
     into_week = timedelta(days=now.weekday(), hours=now.hour, minutes=now.minute)
     return now if into_week > timedelta(days=1) else now - into_week - timedelta(hours=1)
