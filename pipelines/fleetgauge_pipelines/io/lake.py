@@ -7,6 +7,7 @@ from datetime import UTC, date, datetime, time
 from pathlib import Path
 
 from delta.tables import DeltaTable
+from deltalake import DeltaTable as OpenTable
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -23,7 +24,7 @@ from fleetgauge_core.lake.table_snapshot import read_snapshot
 from fleetgauge_core.lake.table_store import TableStore, TableStoreError
 from fleetgauge_core.tables import ALL_TABLES, CLUSTER_MINUTES, Table
 from fleetgauge_pipelines.io.column_append import append_columns
-from fleetgauge_pipelines.io.table_files import TableVersion, WrittenFile, commit_files
+from fleetgauge_pipelines.io.table_files import TableFiles, WrittenFile, commit_files, list_files
 from fleetgauge_pipelines.simulation.silver import Columns
 
 _log = logging.getLogger("fleetgauge.lake")
@@ -158,19 +159,18 @@ class Lake:
         append_columns(self.path(table), parts, map_key)
         store_newest_version(self._location, table)
 
-    def open_version(self, table: Table) -> TableVersion:
-        """Return a table's newest version, for tasks that read it."""
-        delta = open_table(self._location, table)
-        if delta is None:
-            raise TableStoreError(f"{self.path(table)}: there is no table")
-        return TableVersion(self.path(table), delta.version())
+    def list_files(self, table: Table, days: Collection[date] | None = None) -> TableFiles:
+        """Return the files of a table's newest version, of some days if it is partitioned by day.
+
+        They have the bounds of the table's key, and of the cluster and the minute.
+        """
+        bounded = {*table.key, "cluster_id", "minute"} & set(table.column_names)
+        return list_files(self._open(table), self.path(table), bounded, days)
 
     def commit_files(self, table: Table, files: Sequence[WrittenFile], removed: Collection[str] = ()) -> None:
         """Add files that tasks have written to a table, and remove others; no commit without either."""
         if files or removed:
-            delta = open_table(self._location, table)
-            if delta is None:
-                raise TableStoreError(f"{self.path(table)}: there is no table")
+            delta = self._open(table)
             with self._committing(table):
                 commit_files(delta, files, removed)
 
@@ -178,6 +178,12 @@ class Lake:
         """Raise LeaseLostError if another process may write to the lake."""
         if self._lease:
             self._lease.confirm()
+
+    def _open(self, table: Table) -> OpenTable:
+        delta = open_table(self._location, table)
+        if delta is None:
+            raise TableStoreError(f"{self.path(table)}: there is no table")
+        return delta
 
     def _alter_table(self, table: Table, clause: str) -> None:
         path = self.path(table).replace("`", "``")

@@ -9,9 +9,9 @@ import math
 import re
 import time
 import uuid
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from typing import Any
 from urllib.parse import unquote
@@ -41,6 +41,9 @@ _POSITION = "__position"
 _ROWS_AT_ONCE = 100_000
 _DATA_FILE = re.compile(r"(?:day=\d{4}-\d\d-\d\d/)?part-[\w.-]+\.parquet")
 
+#: Of a file without statistics, so many bytes are taken for a row.
+_BYTES_A_ROW = 100
+
 #: A column of the file, by its path in the table, from which a row has been read.
 FILE = "__filename"
 
@@ -54,49 +57,97 @@ class TableChangedError(OperationalError):
 
 
 @dataclass(frozen=True, slots=True)
-class TableVersion:
-    """A version of a table at a path or URI, as tasks open it."""
+class TableFile:
+    """A data file of a table: its rows, and bounds of those columns that have any and are never NULL."""
 
-    location: str
-    version: int
-
-    def list_files(self, columns: Sequence[str]) -> list["FileBounds"]:
-        """Return the number of rows of each file, and the bounds of some columns."""
-        bounds = [f"{bound}.{name}" for bound in ("min", "max") for name in columns]
-        actions = pa.table(self._open().get_add_actions(flatten=True)).select(["num_records", *bounds])
-        return [
-            FileBounds(
-                action["num_records"],
-                {name: action[f"min.{name}"] for name in columns},
-                {name: action[f"max.{name}"] for name in columns},
-            )
-            for action in actions.to_pylist()
-        ]
-
-    def read(self, columns: Sequence[str], days: Sequence[date] | None, where: pc.Expression) -> pa.Table:
-        """Return columns of the rows for which a condition holds; FILE is each row's file.
-
-        ``days`` are those to read of a table that is partitioned by day.
-
-        Raises: DataFileError.
-        """
-        of_days = None if days is None else [("day", "in", [str(day) for day in days])]
-        with naming_damaged_files(self.location):
-            dataset = self._open().to_pyarrow_dataset(file_pruning_predicate=of_days)
-            options = pa_dataset.ParquetFragmentScanOptions(page_checksum_verification=True)
-            return dataset.to_table(list(columns), where, fragment_scan_options=options)
-
-    def _open(self) -> DeltaTable:
-        return DeltaTable(self.location, self.version, storage_options=storage_options(self.location))
-
-
-@dataclass(frozen=True, slots=True)
-class FileBounds:
-    """The number of rows of a file, and the lowest and highest value of some columns."""
-
+    path: str
+    day: date | None
     rows: int
     lowest: Mapping[str, Any]
     highest: Mapping[str, Any]
+
+    def overlaps(self, name: str, first: Any, last: Any) -> bool:
+        """Return whether the file may have a row in which a column is in [first, last]."""
+        return name not in self.lowest or (self.lowest[name] <= last and self.highest[name] >= first)
+
+    def describe_rows(self) -> pc.Expression:
+        """Return a condition that holds for each row of the file."""
+        holds = pc.scalar(True) if self.day is None else pc.field("day") == self.day
+        for name, lowest in self.lowest.items():
+            holds &= (pc.field(name) >= lowest) & (pc.field(name) <= self.highest[name])
+        return holds
+
+
+@dataclass(frozen=True, slots=True)
+class TableFiles:
+    """Files of a version of the table at a path or URI, as tasks read them."""
+
+    location: str
+    schema: pa.Schema
+    files: tuple[TableFile, ...]
+
+    @property
+    def rows(self) -> int:
+        """The number of rows of all files."""
+        return sum(file.rows for file in self.files)
+
+    def of_days(self, days: Collection[date]) -> "TableFiles":
+        """Return the files of some days of a table that is partitioned by day."""
+        return self.select(lambda file: file.day in days)
+
+    def only(self, file: TableFile) -> "TableFiles":
+        """Return a single file."""
+        return replace(self, files=(file,))
+
+    def at(self, paths: Collection[str]) -> "TableFiles":
+        """Return the files with some paths."""
+        return self.select(lambda file: file.path in paths)
+
+    def select(self, is_wanted: Callable[[TableFile], bool]) -> "TableFiles":
+        """Return the files for which a condition holds."""
+        return replace(self, files=tuple(filter(is_wanted, self.files)))
+
+    def read(self, columns: Sequence[str], where: pc.Expression | None = None) -> pa.Table:
+        """Return columns of the rows for which a condition holds; FILE is each row's file.
+
+        A file is read fastest if its bounds say that the condition holds for all of its rows.
+
+        Raises: DataFileError.
+        """
+        filesystem, format_ = open_filesystem(self.location), pa_dataset.ParquetFileFormat()
+        fragments = [
+            format_.make_fragment(file.path, filesystem, file.describe_rows()) for file in self.files
+        ]
+        dataset = pa_dataset.FileSystemDataset(fragments, self.schema, format_, filesystem)
+        options = pa_dataset.ParquetFragmentScanOptions(page_checksum_verification=True)
+        with naming_damaged_files(self.location):
+            return dataset.to_table(list(columns), where, fragment_scan_options=options)
+
+
+def list_files(
+    delta: DeltaTable, location: str, bounded: Collection[str], days: Collection[date] | None
+) -> TableFiles:
+    """Return the files of a version, or those of some days, with the bounds of some columns."""
+    actions = pa.table(delta.get_add_actions(flatten=True))
+    if days is not None:
+        actions = actions.filter(pc.is_in(actions["partition.day"], pa.array(list(days), pa.date32())))
+    schema = pa.schema(delta.schema().to_arrow())
+    return TableFiles(location, schema, tuple(_describe_file(row, bounded) for row in actions.to_pylist()))
+
+
+def _describe_file(action: Mapping[str, Any], bounded: Collection[str]) -> TableFile:
+    rows, bounds = action["num_records"], {}
+    for name in bounded:
+        lowest, highest, nulls = (action.get(f"{key}.{name}") for key in ("min", "max", "null_count"))
+        if lowest is not None and highest is not None and nulls == 0:
+            bounds[name] = lowest, highest
+    return TableFile(
+        action["path"],
+        action.get("partition.day"),
+        action["size_bytes"] // _BYTES_A_ROW if rows is None else rows,
+        {name: lowest for name, (lowest, _) in bounds.items()},
+        {name: highest for name, (_, highest) in bounds.items()},
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,6 @@ from fleetgauge_pipelines.jobs.changed_rows import (
     ChangedRows,
     commit_changes,
     group_by_file,
-    run_tasks,
     write_differences,
 )
 from fleetgauge_pipelines.jobs.cluster_consistency import ClusterConsistency
@@ -41,6 +40,7 @@ from fleetgauge_pipelines.jobs.ingest_tasks import (
     read_candidates,
 )
 from fleetgauge_pipelines.jobs.stored_sequences import StoredSequences
+from fleetgauge_pipelines.jobs.tasks import run_tasks
 from fleetgauge_pipelines.transforms.contract_rules import ContractRules
 from fleetgauge_pipelines.transforms.duplicates import find_repeated_keys
 from fleetgauge_pipelines.transforms.lists import Flags, Ints
@@ -166,12 +166,12 @@ class BronzeWriter:
         """
         if not self._has_quarantined_rows:
             return 0
-        quarantine = self._lake.open_version(QUARANTINE)
+        quarantine = self._lake.list_files(QUARANTINE)
         same_sources = pc.field("source").isin(accepted.keys["source"].combine_chunks())
         # Usually there is none; then no value need be read.
-        if not quarantine.read(("source",), None, same_sources).num_rows:
+        if not quarantine.read(("source",), same_sources).num_rows:
             return 0
-        rows = quarantine.read(("source", "value", FILE), None, same_sources)
+        rows = quarantine.read(("source", "value", FILE), same_sources)
         same_source = accepted.keys.filter(pc.is_in(accepted.keys["source"], rows["source"].combine_chunks()))
         values = self._read_values(accepted.raw, same_source["position"].to_pylist())
         # Files of the same name in two folders have the same source; only the value distinguishes their
@@ -224,7 +224,7 @@ class BronzeWriter:
         bounds = pc.min_max(possible["sequence"]).as_py()
         where = pc.field("run_id").isin(pc.unique(possible["run_id"]))
         where &= (pc.field("sequence") >= bounds["min"]) & (pc.field("sequence") <= bounds["max"])
-        return self._lake.open_version(PROBE_MINUTES).read(names, days, where)
+        return self._lake.list_files(PROBE_MINUTES, days).read(names, where)
 
     def _read_values(self, raw: DataFrame, positions: Iterable[int]) -> dict[int, bytes | None]:
         """Return the raw values at some positions."""
@@ -254,7 +254,7 @@ class BronzeWriter:
         wanted = refused.append_column(schema.field("ingested_at"), clocks).select(schema.names)
         self._has_quarantined_rows = True
         same_source = pc.field("source").isin(wanted["source"].combine_chunks())
-        stored = self._lake.open_version(QUARANTINE).read((*QUARANTINE.column_names, FILE), None, same_source)
+        stored = self._lake.list_files(QUARANTINE).read((*QUARANTINE.column_names, FILE), same_source)
         changes = write_differences(self._lake.path(QUARANTINE), QUARANTINE, wanted, stored)
         commit_changes(self._spark, self._lake, QUARANTINE, [changes])
 

@@ -1,10 +1,9 @@
 """Rows of a table that tasks have found to change, and the one commit that replaces them."""
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,18 +12,8 @@ from pyspark.sql import SparkSession
 from fleetgauge_core.tables import Table
 from fleetgauge_pipelines.io.lake import Lake
 from fleetgauge_pipelines.io.table_files import FILE, WrittenFile, rewrite_file, write_files
+from fleetgauge_pipelines.jobs.tasks import run_tasks
 from fleetgauge_pipelines.transforms.row_diff import diff_tables
-
-S = TypeVar("S")
-T = TypeVar("T")
-
-
-def run_tasks(spark: SparkSession, work: Callable[[S], T], inputs: Sequence[S]) -> list[T]:
-    """Let a task of Spark do the work for each input; return the results in order."""
-    if not inputs:
-        return []
-    results: list[T] = spark.sparkContext.parallelize(inputs, len(inputs)).map(work).collect()
-    return results
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,12 @@ import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
 from fleetgauge_core.fleet import Fleet
+from fleetgauge_core.slo.utc_days import list_utc_days
 from fleetgauge_core.tables import EVIDENCE, PROBE_MINUTES
 from fleetgauge_pipelines.io.lake import Lake
-from fleetgauge_pipelines.io.table_files import FILE, TableVersion
-from fleetgauge_pipelines.jobs.changed_rows import ChangedRows, commit_changes, run_tasks, write_differences
+from fleetgauge_pipelines.io.table_files import FILE, TableFiles
+from fleetgauge_pipelines.jobs.changed_rows import ChangedRows, commit_changes, write_differences
+from fleetgauge_pipelines.jobs.tasks import run_tasks
 from fleetgauge_pipelines.jobs.week_tasks import WeeksTask, find_deciding
 from fleetgauge_pipelines.jobs.weeks import CorrectedWeeks
 from fleetgauge_pipelines.transforms.cluster_weeks import WeekDefinition
@@ -32,8 +34,8 @@ class _EvidenceTables:
     Evidence of minutes before ``kept_from``, whose records have expired, stays as it is.
     """
 
-    bronze: TableVersion
-    evidence: TableVersion
+    bronze: TableFiles
+    evidence: TableFiles
     kept_from: datetime | None
     agent_late_us: int
 
@@ -56,14 +58,16 @@ class EvidenceWriter:
         closed = {(row["cluster_id"], row["week"]): row for row in changed if row["closed"]}
         if not closed:
             return 0
+        of_closed = [week for week in definitions if (week.cluster_id, week.week) in closed]
+        days = list_utc_days((week.starts, week.ends) for week in of_closed)
         tables = _EvidenceTables(
-            self._lake.open_version(PROBE_MINUTES),
-            self._lake.open_version(EVIDENCE),
+            self._lake.list_files(PROBE_MINUTES, days),
+            self._lake.list_files(EVIDENCE),
             self._lake.kept_from(PROBE_MINUTES),
             self._agent_late_us,
         )
-        tasks = weeks.split([week for week in definitions if (week.cluster_id, week.week) in closed])
-        parts = run_tasks(self._spark, partial(_collect, tables, closed), list(tasks))
+        tasks = list(weeks.split(of_closed))
+        parts = run_tasks(self._spark, partial(_collect, tables, closed), tasks)
         return commit_changes(self._spark, self._lake, EVIDENCE, parts)
 
 
@@ -76,7 +80,7 @@ def _collect(tables: _EvidenceTables, closed: Mapping[tuple[str, date], Row], ta
         is_of_week |= (pc.field("cluster_id") == week.cluster_id) & (pc.field("week") == week.week)
     if tables.kept_from is not None:
         is_of_week &= pc.field("minute") >= tables.kept_from
-    stored = tables.evidence.read((*EVIDENCE.column_names, FILE), None, is_of_week)
+    stored = tables.evidence.read((*EVIDENCE.column_names, FILE), is_of_week)
     return write_differences(tables.evidence.location, EVIDENCE, wanted, stored)
 
 
@@ -84,4 +88,5 @@ def _read_records(tables: _EvidenceTables, deciding: Sequence[DecidingBroker]) -
     clusters = pa.array(sorted({each.week.cluster_id for each in deciding}), pa.string())
     times = to_times(np.array(sorted({each.minute for each in deciding}), np.int64))
     where = pc.field("cluster_id").isin(clusters) & pc.field("minute").isin(times)
-    return tables.bronze.read(COLUMNS, [day.as_py() for day in times.cast(pa.date32()).unique()], where)
+    days = {day.as_py() for day in times.cast(pa.date32()).unique()}
+    return tables.bronze.of_days(days).read(COLUMNS, where)

@@ -121,11 +121,11 @@ class RecoveryWeeksWriter:
 
     def _read_minutes(self, table: Table, columns: Sequence[str], until: datetime) -> pa.Table:
         """Return the minutes before ``until`` of the weeks that are not closed."""
-        minutes, where = self._lake.open_version(table), pc.field("minute") < until
-        if self._open_from is None:
-            return minutes.read(columns, None, where)
-        where &= pc.field("minute") >= self._open_from
-        return minutes.read(columns, list_utc_days([(self._open_from, until)]), where)
+        where, days = pc.field("minute") < until, None
+        if self._open_from is not None:
+            where &= pc.field("minute") >= self._open_from
+            days = list_utc_days([(self._open_from, until)])
+        return self._lake.list_files(table, days).read(columns, where)
 
     def _list_subject_weeks(
         self, week: WeekSpan, spans: Mapping[Subject, _SubjectSpan], clock: datetime

@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 from fleetgauge_core.fleet import Fleet
 from fleetgauge_core.slo.causes import CauseInterval
 from fleetgauge_core.slo.minute_range import MinuteRange, ceil_to_minute, split_ranges
+from fleetgauge_core.slo.utc_days import list_utc_days
 from fleetgauge_core.tables import (
     BROKER_MINUTES,
     CLUSTER_MINUTES,
@@ -16,22 +17,30 @@ from fleetgauge_core.tables import (
     Table,
 )
 from fleetgauge_pipelines.io.lake import Lake
-from fleetgauge_pipelines.io.table_files import TableVersion
+from fleetgauge_pipelines.io.table_files import TableFiles
 from fleetgauge_pipelines.jobs.annotations import Annotations
-from fleetgauge_pipelines.jobs.changed_rows import commit_changes, run_tasks
+from fleetgauge_pipelines.jobs.changed_rows import commit_changes
 from fleetgauge_pipelines.jobs.silver_bounds import SilverBounds, find_brokers_at_end
 from fleetgauge_pipelines.jobs.silver_tasks import (
     CausesTask,
     ComputedUnit,
     SilverTask,
     compute_unit,
-    outline_unit,
     recompute_unit_causes,
 )
-from fleetgauge_pipelines.jobs.silver_units import FileSpan, chain_units, merge_observed, plan_units
+from fleetgauge_pipelines.jobs.silver_units import (
+    Unit,
+    describe_files,
+    list_clusters,
+    merge_observed,
+    plan_units,
+    resume_units,
+    select_minutes,
+)
+from fleetgauge_pipelines.jobs.tasks import run_tasks, scan_files
 from fleetgauge_pipelines.quality.silver_facts import SilverFacts, merge_silver_facts
 from fleetgauge_pipelines.transforms.expected_brokers import ClusterSpan
-from fleetgauge_pipelines.transforms.records import to_minute
+from fleetgauge_pipelines.transforms.records import to_minute, to_time
 from fleetgauge_pipelines.transforms.silver import ClusterWork, ObservedMinutes
 
 #: A task holds these many records: with their samples some 250 MB.
@@ -83,12 +92,18 @@ class SilverWriter:
         for piece in split_ranges(ranges, _MAX_PIECE):
             works = self._list_works(_join_ranges(piece), {}, annotations)
             spans = [(range_.cluster_id, to_minute(range_.first), to_minute(range_.last)) for range_ in piece]
-            stored = self._open_silver()
-            strips = plan_units(_list_files(stored[BROKER_MINUTES], works), works, MOST_RECORDS)
+            stored = self._list_silver(works)
             tasks = [
-                CausesTask(stored, self._lake.path(CLUSTER_MINUTES), unit, tuple(spans))
-                for strip in strips
-                for unit in strip
+                CausesTask(
+                    {
+                        BROKER_MINUTES: stored[BROKER_MINUTES].at(unit.paths),
+                        CLUSTER_MINUTES: select_minutes(stored[CLUSTER_MINUTES], unit.works),
+                    },
+                    self._lake.path(CLUSTER_MINUTES),
+                    unit.works,
+                    tuple(spans),
+                )
+                for unit in self._plan_units(stored[BROKER_MINUTES], works)
             ]
             changed += commit_changes(
                 self._spark,
@@ -98,8 +113,20 @@ class SilverWriter:
             )
         return changed
 
-    def _open_silver(self) -> dict[Table, TableVersion]:
-        return {table: self._lake.open_version(table) for table in (BROKER_MINUTES, CLUSTER_MINUTES)}
+    def _list_silver(self, works: Sequence[ClusterWork]) -> dict[Table, TableFiles]:
+        return {table: self._list_files(table, works) for table in (BROKER_MINUTES, CLUSTER_MINUTES)}
+
+    def _list_files(self, table: Table, works: Sequence[ClusterWork]) -> TableFiles:
+        """Return the files that may have rows of the works."""
+        span = min(work.span.first for work in works), max(work.span.last for work in works)
+        first, last = map(to_time, span)
+        return select_minutes(self._lake.list_files(table, list_utc_days([(first, last)])), works)
+
+    def _plan_units(self, files: TableFiles, works: Sequence[ClusterWork]) -> list[Unit]:
+        if files.rows <= MOST_RECORDS:
+            return [Unit(tuple(works), frozenset(file.path for file in files.files))]
+        spans = scan_files(self._spark, files, partial(describe_files, list_clusters(works)))
+        return plan_units([span for part in spans for span in part], works, MOST_RECORDS)
 
     def _list_works(
         self,
@@ -141,25 +168,34 @@ class SilverWriter:
         self, works: Sequence[ClusterWork], is_new: bool
     ) -> tuple[list[ComputedUnit], dict[str, ObservedMinutes]]:
         """Compute works in tasks; return what each wrote, and what was observed by cluster."""
-        bronze = self._lake.open_version(PROBE_MINUTES)
-        tables = (BROKER_MINUTES, CLUSTER_MINUTES)
-        new_task = partial(
-            SilverTask,
-            bronze,
-            {table: self._lake.path(table) for table in tables},
-            agent_late_us=round(self._fleet.agent_late_ms * 1000),
-            stored=None if is_new else self._open_silver(),
-        )
-        strips = plan_units(_list_files(bronze, works), works, MOST_RECORDS)
-        before_last = [new_task(unit=unit) for strip in strips for unit in strip[:-1]]
-        outlines = iter(run_tasks(self._spark, outline_unit, before_last))
-        chained = [
-            new_task(unit=unit)
-            for strip in strips
-            for unit in chain_units(strip, [next(outlines) for _ in strip[:-1]])
+        bronze = self._list_files(PROBE_MINUTES, works)
+        stored = {} if is_new else self._list_silver(works)
+        locations = {table: self._lake.path(table) for table in (BROKER_MINUTES, CLUSTER_MINUTES)}
+        agent_late_us = round(self._fleet.agent_late_ms * 1000)
+
+        def compute(units: Iterable[Unit]) -> list[ComputedUnit]:
+            tasks = [
+                SilverTask(
+                    bronze.at(unit.paths),
+                    {table: select_minutes(files, unit.works) for table, files in stored.items()},
+                    locations,
+                    unit.works,
+                    agent_late_us,
+                )
+                for unit in units
+            ]
+            return run_tasks(self._spark, compute_unit, tasks)
+
+        units = self._plan_units(bronze, works)
+        computed = compute(units)
+        rest = resume_units(units, [unit.observed for unit in computed], [unit.left_out for unit in computed])
+        resumed = iter(compute(unit for unit in rest if unit.works))
+        in_order = [
+            part
+            for unit, of_unit in zip(computed, rest, strict=True)
+            for part in (unit, *([next(resumed)] if of_unit.works else []))
         ]
-        computed = run_tasks(self._spark, compute_unit, chained)
-        return computed, merge_observed(unit.observed for unit in computed)
+        return in_order, merge_observed(part.observed for part in in_order)
 
 
 def _join_ranges(ranges: Iterable[MinuteRange]) -> list[MinuteRange]:
@@ -170,14 +206,3 @@ def _join_ranges(ranges: Iterable[MinuteRange]) -> list[MinuteRange]:
         first, last = min(before.first, range_.first), max(before.last, range_.last)
         joined[range_.cluster_id] = MinuteRange(range_.cluster_id, first, last)
     return list(joined.values())
-
-
-def _list_files(version: TableVersion, works: Sequence[ClusterWork]) -> list[FileSpan]:
-    """Return the files of bronze or silver with rows of the works' minutes."""
-    first, last = min(work.span.first for work in works), max(work.span.last for work in works)
-    return [
-        FileSpan(file.rows, file.lowest["cluster_id"], file.highest["cluster_id"], lo, hi)
-        for file in version.list_files(("cluster_id", "minute"))
-        if (lo := to_minute(file.lowest["minute"])) <= last
-        and (hi := to_minute(file.highest["minute"])) >= first
-    ]

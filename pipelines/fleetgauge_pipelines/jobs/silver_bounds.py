@@ -294,8 +294,8 @@ class SilverBounds:
         if minute is None:
             return None
         of_minute = (pc.field("cluster_id") == range_.cluster_id) & (pc.field("minute") == minute)
-        bronze = self._lake.open_version(PROBE_MINUTES)
-        records = bronze.read(("broker_id", "expected_brokers"), [minute.date()], of_minute)
+        bronze = self._lake.list_files(PROBE_MINUTES, [minute.date()])
+        records = bronze.read(("broker_id", "expected_brokers"), of_minute)
         reported = pa.concat_arrays(
             [
                 records["broker_id"].combine_chunks(),

@@ -2,52 +2,52 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fleetgauge_core.tables import BROKER_MINUTES, CLUSTER_MINUTES, PROBE_MINUTES, Table
-from fleetgauge_core.tables.arrow_schema import arrow_schema
-from fleetgauge_pipelines.io.table_files import FILE, TableVersion, write_files
+from fleetgauge_core.tables import BROKER_MINUTES, CLUSTER_MINUTES, Table
+from fleetgauge_pipelines.io.table_files import FILE, TableFiles, write_files
 from fleetgauge_pipelines.jobs.changed_rows import ChangedRows, write_differences
-from fleetgauge_pipelines.jobs.silver_units import Unit
 from fleetgauge_pipelines.quality.silver_facts import SilverFacts, compute_silver_facts
 from fleetgauge_pipelines.transforms.causes import BROKER_COLUMNS, recompute_causes
 from fleetgauge_pipelines.transforms.lists import Flags
 from fleetgauge_pipelines.transforms.records import COLUMNS, to_minutes, to_times
-from fleetgauge_pipelines.transforms.silver import ObservedMinutes, compute_silver, outline_silver
-
-_SAMPLES = ("ack_us", "e2e_us", "produce_failures", "consume_failures", "led_by")
+from fleetgauge_pipelines.transforms.silver import ClusterWork, ObservedMinutes, compute_silver
 
 
 @dataclass(frozen=True, slots=True)
 class SilverTask:
-    """A unit, the version of bronze that it is computed from, and both silver tables.
+    """Works of a unit, the files with their records, and where both silver tables are.
 
-    ``stored`` are the versions of silver that may hold minutes of the unit; None if they hold none.
+    ``stored`` are the files of silver that may hold minutes of the works; it is empty if they hold none.
     """
 
-    bronze: TableVersion
+    bronze: TableFiles
+    stored: Mapping[Table, TableFiles]
     locations: Mapping[Table, str]
-    unit: Unit
+    works: tuple[ClusterWork, ...]
     agent_late_us: int
-    stored: Mapping[Table, TableVersion] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ComputedUnit:
-    """The changed rows of both tables, facts for the quality gate, and what was observed by cluster."""
+    """The changed rows of both tables, facts for the quality gate, and what was observed by cluster.
+
+    Works ``left_out`` have to be computed after those that they follow: see compute_silver.
+    """
 
     rows: Mapping[Table, ChangedRows]
     facts: SilverFacts
     observed: Mapping[str, ObservedMinutes]
+    left_out: frozenset[str]
 
 
 def compute_unit(task: SilverTask) -> ComputedUnit:
     """Compute the minutes of a unit, and write files of those rows that no table holds yet."""
-    silver = compute_silver(_read_records(task, COLUMNS), task.unit, task.agent_late_us)
+    records = _read_spans(task.bronze, task.works, COLUMNS)
+    silver = compute_silver(records, task.works, task.agent_late_us)
     rows = {
         table: _write_changed(task, table, wanted)
         for table, wanted in (
@@ -55,31 +55,32 @@ def compute_unit(task: SilverTask) -> ComputedUnit:
             (CLUSTER_MINUTES, silver.cluster_minutes),
         )
     }
-    return ComputedUnit(rows, compute_silver_facts(silver.broker_minutes), silver.observed)
+    facts = compute_silver_facts(silver.broker_minutes)
+    return ComputedUnit(rows, facts, silver.observed, silver.left_out)
 
 
 @dataclass(frozen=True, slots=True)
 class CausesTask:
-    """A unit of stored minutes whose causes are computed again, and where the changed ones go.
+    """Works of a unit of stored minutes, whose causes are computed again, and where the changed ones go.
 
-    Of the unit only ``spans`` are computed: clusters with their first and last minutes, since 1970.
+    Of the works only ``spans`` are computed: clusters with their first and last minutes, since 1970.
     """
 
-    stored: Mapping[Table, TableVersion]
+    stored: Mapping[Table, TableFiles]
     location: str
-    unit: Unit
+    works: tuple[ClusterWork, ...]
     spans: tuple[tuple[str, int, int], ...]
 
 
 def recompute_unit_causes(task: CausesTask) -> ChangedRows:
     """Compute the causes of stored minutes again, and write files of those that change."""
-    minutes = _read_spans(task.stored[CLUSTER_MINUTES], task.unit, (*CLUSTER_MINUTES.column_names, FILE))
+    minutes = _read_spans(task.stored[CLUSTER_MINUTES], task.works, (*CLUSTER_MINUTES.column_names, FILE))
     minutes = minutes.filter(pa.array(_are_within(minutes, task.spans)))
-    brokers = _read_spans(task.stored[BROKER_MINUTES], task.unit, BROKER_COLUMNS)
+    brokers = _read_spans(task.stored[BROKER_MINUTES], task.works, BROKER_COLUMNS)
     return write_differences(
         task.location,
         CLUSTER_MINUTES,
-        recompute_causes(minutes.drop_columns([FILE]), brokers, task.unit),
+        recompute_causes(minutes.drop_columns([FILE]), brokers, task.works),
         minutes,
     )
 
@@ -96,43 +97,23 @@ def _are_within(minutes: pa.Table, spans: Sequence[tuple[str, int, int]]) -> Fla
 
 def _write_changed(task: SilverTask, table: Table, wanted: pa.Table) -> ChangedRows:
     location = task.locations[table]
-    if task.stored is None:
+    if table not in task.stored:
         return ChangedRows(tuple(write_files(location, wanted)), {}, wanted.num_rows)
-    stored = _read_spans(task.stored[table], task.unit, (*table.column_names, FILE))
+    stored = _read_spans(task.stored[table], task.works, (*table.column_names, FILE))
     return write_differences(location, table, wanted, stored)
 
 
-def outline_unit(task: SilverTask) -> dict[str, ObservedMinutes]:
-    """Return what is observed in a unit, without reading samples; nothing of a cluster without a record."""
-    names = [name for name in COLUMNS if name not in _SAMPLES]
-    return outline_silver(_read_records(task, names), task.unit, task.agent_late_us)
-
-
-def _read_records(task: SilverTask, columns: Sequence[str]) -> pa.Table:
-    """Return the records of a unit with all COLUMNS; those that are not read are NULL."""
-    table, schema = _read_spans(task.bronze, task.unit, columns), arrow_schema(PROBE_MINUTES)
-    for name in COLUMNS:
-        if name not in columns:
-            table = table.append_column(name, pa.nulls(table.num_rows, schema.field(name).type))
-    return table
-
-
-def _read_spans(version: TableVersion, unit: Unit, columns: Sequence[str]) -> pa.Table:
-    """Return the rows of a table in the spans of a unit."""
-    spans = [work.span for work in unit]
-    first, last = min(span.first for span in spans), max(span.last for span in spans)
-    lo, hi = to_times(np.array([first, last]))
-    of_clusters = pc.field("cluster_id").isin([span.cluster_id for span in spans])
-    where = of_clusters & (pc.field("minute") >= lo) & (pc.field("minute") <= hi)
-    table = version.read(columns, _list_days(first, last), where)
-    if all((span.first, span.last) == (first, last) for span in spans):
-        return table
-    number = np.asarray(pc.index_in(table["cluster_id"], pa.array([span.cluster_id for span in spans])))
+def _read_spans(files: TableFiles, works: Sequence[ClusterWork], columns: Sequence[str]) -> pa.Table:
+    """Return the rows of a table in the spans of works."""
+    spans = [work.span for work in works]
+    clusters = [span.cluster_id for span in spans]
     firsts, lasts = np.array([(span.first, span.last) for span in spans]).T
+    lo, hi = to_times(np.array([firsts.min(), lasts.max()]))
+    # Ranges, because Arrow then knows of most files that all their rows are wanted, and copies none.
+    where = (pc.field("minute") >= lo) & (pc.field("minute") <= hi)
+    where &= (pc.field("cluster_id") >= min(clusters)) & (pc.field("cluster_id") <= max(clusters))
+    table = files.read(columns, where)
+    number = np.asarray(pc.index_in(table["cluster_id"], pa.array(clusters)).fill_null(-1), np.int64)
     minutes = to_minutes(table["minute"])
-    return table.filter(pa.array((minutes >= firsts[number]) & (minutes <= lasts[number])))
-
-
-def _list_days(first: int, last: int) -> list[date]:
-    begin, end = (datetime.fromtimestamp(60 * minute, UTC).date() for minute in (first, last))
-    return [begin + timedelta(days=number) for number in range((end - begin).days + 1)]
+    wanted = (number >= 0) & (minutes >= firsts[number]) & (minutes <= lasts[number])
+    return table if wanted.all() else table.filter(pa.array(wanted))

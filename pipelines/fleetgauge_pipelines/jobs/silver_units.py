@@ -4,61 +4,120 @@ A unit has all records of its clusters and minutes, so that no result has to be 
 files of bronze where that is possible, because every task reads the files that its unit touches.
 """
 
-import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from fleetgauge_pipelines.io.table_files import TableFile, TableFiles
+from fleetgauge_pipelines.transforms.lists import Ints
+from fleetgauge_pipelines.transforms.records import to_minutes, to_time
 from fleetgauge_pipelines.transforms.silver import ClusterWork, ObservedMinutes
-
-Unit = tuple[ClusterWork, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class FileSpan:
-    """A file of bronze: its number of records, and the clusters and minutes (since 1970) that it may have."""
+    """A file: its number of records, the clusters that it has, and the minutes that it may have.
 
+    ``clusters`` are positions among all clusters to compute, minutes are counted from 1970.
+    """
+
+    path: str
     records: int
-    first_cluster: str
-    last_cluster: str
+    clusters: Ints
     first: int
     last: int
 
 
-def plan_units(
-    files: Sequence[FileSpan], works: Sequence[ClusterWork], most_records: int
-) -> list[list[Unit]]:
-    """Return units of about ``most_records`` in strips; the units of a strip follow each other in time.
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """Minutes of some clusters that one task computes, and the paths of the files with their records."""
 
-    A strip has some of the clusters. ``files`` are those that have records of the works' minutes.
+    works: tuple[ClusterWork, ...]
+    paths: frozenset[str]
+
+
+def select_minutes(files: TableFiles, works: Sequence[ClusterWork]) -> TableFiles:
+    """Return the files that may have rows of the works' minutes and clusters."""
+    clusters = [work.span.cluster_id for work in works]
+    first, last = min(clusters), max(clusters)
+    lo = to_time(min(work.span.first for work in works))
+    hi = to_time(max(work.span.last for work in works))
+    return files.select(
+        lambda file: file.overlaps("minute", lo, hi) and file.overlaps("cluster_id", first, last)
+    )
+
+
+def list_clusters(works: Iterable[ClusterWork]) -> list[str]:
+    """Return the clusters of works in the order of their positions."""
+    return sorted(work.span.cluster_id for work in works)
+
+
+def describe_files(clusters: Sequence[str], files: TableFiles) -> list[FileSpan]:
+    """Return which clusters and minutes files have; those that have none of ``clusters`` are left out."""
+    spans = (_describe_file(clusters, files, file) for file in files.files)
+    return [span for span in spans if len(span.clusters)]
+
+
+def _describe_file(clusters: Sequence[str], files: TableFiles, file: TableFile) -> FileSpan:
+    rows = files.only(file).read(("cluster_id", "minute"))
+    found = pc.index_in(pc.unique(rows["cluster_id"]), pa.array(clusters, pa.string())).drop_null()
+    minutes = to_minutes(rows["minute"])
+    first, last = int(minutes.min(initial=_NEVER)), int(minutes.max(initial=-_NEVER))
+    return FileSpan(file.path, rows.num_rows, np.asarray(found, np.int64), first, last)
+
+
+_NEVER = 2**62
+
+
+def plan_units(files: Sequence[FileSpan], works: Sequence[ClusterWork], most_records: int) -> list[Unit]:
+    """Return units of about ``most_records``; those of a cluster follow each other in time.
+
+    ``files`` have the records of the works, whose clusters are in the order of list_clusters.
     """
-    if sum(file.records for file in files) <= most_records:
-        return [[tuple(works)]] if works else []
+    ordered = sorted(works, key=lambda work: work.span.cluster_id)
     return [
-        list(_cut_by_time(strip_files, strip, most_records))
-        for strip_files, strip in _cut_by_cluster(files, works, most_records)
+        unit
+        for of_part, part in _cut_by_cluster(files, ordered, most_records)
+        for unit in _cut_by_time(of_part, part, most_records)
     ]
 
 
 def _cut_by_cluster(
     files: Sequence[FileSpan], works: Sequence[ClusterWork], most_records: int
 ) -> Iterator[tuple[list[FileSpan], list[ClusterWork]]]:
-    """Yield the works in strips between which no file straddles, and the files of each."""
-    waiting = sorted(files, key=lambda file: file.first_cluster)
-    strip: list[ClusterWork] = []
-    of_strip: list[FileSpan] = []
-    ordered = sorted(works, key=lambda work: work.span.cluster_id)
-    for work, following in zip(ordered, [*ordered[1:], None], strict=True):
-        cluster_id = work.span.cluster_id
-        while waiting and waiting[0].first_cluster <= cluster_id:
-            of_strip.append(waiting.pop(0))
-        strip.append(work)
-        straddles = following and any(file.last_cluster >= following.span.cluster_id for file in of_strip)
-        if not following or (not straddles and sum(file.records for file in of_strip) >= most_records):
-            yield of_strip, strip
-            strip, of_strip = [], []
+    """Yield the works in parts of which no two have records in the same file, and the files of each."""
+    group = _group_clusters(files, len(works))
+    works_of: dict[int, list[ClusterWork]] = defaultdict(list)
+    files_of: dict[int, list[FileSpan]] = defaultdict(list)
+    for number, work in zip(group.tolist(), works, strict=True):
+        works_of[number].append(work)
+    for file in files:
+        files_of[int(group[file.clusters[0]])].append(file)
+    part: list[ClusterWork] = []
+    of_part: list[FileSpan] = []
+    for number, of_group in works_of.items():
+        part += of_group
+        of_part += files_of[number]
+        if sum(file.records for file in of_part) >= most_records:
+            yield of_part, part
+            part, of_part = [], []
+    if part:
+        yield of_part, part
+
+
+def _group_clusters(files: Sequence[FileSpan], clusters: int) -> Ints:
+    """Return a number for each cluster, the same for clusters that files connect."""
+    group, before = np.arange(clusters), np.empty(0, np.int64)
+    while not np.array_equal(group, before):
+        before = group.copy()
+        for file in files:
+            group[file.clusters] = group[file.clusters].min()
+    return group
 
 
 def _cut_by_time(
@@ -67,9 +126,11 @@ def _cut_by_time(
     first, last = min(work.span.first for work in works), max(work.span.last for work in works)
     starts = [first, *_find_cuts(files, first, last, most_records)]
     for start, end in zip(starts, [*(cut - 1 for cut in starts[1:]), last], strict=True):
-        unit = tuple(clipped for work in works if (clipped := _clip(work, start, end)))
-        if unit:
-            yield unit
+        clipped = tuple(part for work in works if (part := _clip(work, start, end)))
+        if clipped:
+            yield Unit(
+                clipped, frozenset(file.path for file in files if file.first <= end and file.last >= start)
+            )
 
 
 def _find_cuts(files: Sequence[FileSpan], first: int, last: int, most_records: int) -> Iterator[int]:
@@ -82,7 +143,8 @@ def _find_cuts(files: Sequence[FileSpan], first: int, last: int, most_records: i
         if records and records + between > most_records:
             yield begin
             records = 0
-        parts = min(max(1, math.ceil(between / most_records)), end - begin)
+        # To read a file of half as many records more is cheaper than to read it twice.
+        parts = min(max(1, round(between / most_records)), end - begin)
         yield from (begin + part * (end - begin) // parts for part in range(1, parts))
         records = between / parts if parts > 1 else records + between
 
@@ -101,35 +163,42 @@ def _clip(work: ClusterWork, start: int, end: int) -> ClusterWork | None:
     span = work.span
     if span.first > end or span.last < start:
         return None
-    return replace(work, span=replace(span, first=max(span.first, start), last=min(span.last, end)))
+    clipped = replace(span, first=max(span.first, start), last=min(span.last, end))
+    if clipped.first == span.first:
+        return replace(work, span=clipped)
+    return replace(work, span=replace(clipped, initial_brokers=None), follows=True)
 
 
-def chain_units(units: Sequence[Unit], outlines: Sequence[Mapping[str, ObservedMinutes]]) -> list[Unit]:
-    """Return the units of a strip, each beginning with what was observed in those before it.
+def resume_units(
+    units: Sequence[Unit],
+    observed: Sequence[Mapping[str, ObservedMinutes]],
+    left_out: Sequence[Collection[str]],
+) -> list[Unit]:
+    """Return of each unit the works that were left out, each with what was observed before it.
 
-    ``outlines`` are what was observed in the units without the last one, by cluster; nothing of a cluster
-    without a record.
+    ``observed`` and ``left_out`` are those of each unit: see SilverMinutes.
     """
     initial: dict[str, tuple[int, ...]] = {}
     measured: dict[str, int] = {}
-    chained = [units[0]]
-    for unit, outline in zip(units[1:], outlines, strict=True):
-        for cluster_id, observed in outline.items():
-            initial[cluster_id] = observed.brokers
-            if observed.first_measured is not None:
-                measured.setdefault(cluster_id, observed.first_measured)
-        chained.append(tuple(_begin_with(work, initial, measured) for work in unit))
-    return chained
+    resumed = []
+    for unit, of_unit, names in zip(units, observed, left_out, strict=True):
+        rest = (work for work in unit.works if work.span.cluster_id in names)
+        works = tuple(_begin_with(work, initial, measured) for work in rest)
+        resumed.append(Unit(works, unit.paths if works else frozenset()))
+        for cluster_id, minutes in of_unit.items():
+            initial[cluster_id] = minutes.brokers
+            if minutes.first_measured is not None:
+                measured.setdefault(cluster_id, minutes.first_measured)
+    return resumed
 
 
 def _begin_with(
     work: ClusterWork, initial: Mapping[str, tuple[int, ...]], measured: Mapping[str, int]
 ) -> ClusterWork:
-    span = work.span
-    brokers = initial.get(span.cluster_id, span.initial_brokers)
+    span = replace(work.span, initial_brokers=initial.get(work.span.cluster_id))
     firsts = (work.first_minute, measured.get(span.cluster_id))
     first_minute = min((minute for minute in firsts if minute is not None), default=None)
-    return replace(work, span=replace(span, initial_brokers=brokers), first_minute=first_minute)
+    return replace(work, span=span, first_minute=first_minute, follows=False)
 
 
 def merge_observed(parts: Iterable[Mapping[str, ObservedMinutes]]) -> dict[str, ObservedMinutes]:

@@ -54,9 +54,7 @@ class StoredSequences:
         if not unread:
             return
         of_runs = pc.field("run_id").isin(pa.array(sorted(set().union(*unread.values())), pa.string()))
-        stored = self._lake.open_version(PROBE_MINUTES).read(
-            ("run_id", "sequence", "day"), list(unread), of_runs
-        )
+        stored = self._lake.list_files(PROBE_MINUTES, unread).read(("run_id", "sequence", "day"), of_runs)
         for day, of_day in unread.items():
             self._highest[day] |= dict.fromkeys(of_day, _NONE_STORED)
         for row in stored.group_by(["run_id", "day"]).aggregate([("sequence", "max")]).to_pylist():

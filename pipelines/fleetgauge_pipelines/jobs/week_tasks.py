@@ -13,10 +13,9 @@ import pyarrow.compute as pc
 from fleetgauge_core.contract import Leg
 from fleetgauge_core.slo.corrections import ExcludedRange
 from fleetgauge_core.slo.minute_range import ceil_to_minute
-from fleetgauge_core.slo.utc_days import list_utc_days
 from fleetgauge_core.slo.week_levels import apply_corrections
 from fleetgauge_core.tables import BROKER_MINUTES, CLUSTER_MINUTES, Table
-from fleetgauge_pipelines.io.table_files import TableVersion
+from fleetgauge_pipelines.io.table_files import TableFiles
 from fleetgauge_pipelines.quality.gold_facts import SilverCounts, count_silver_minutes
 from fleetgauge_pipelines.transforms.cluster_weeks import (
     COLUMNS,
@@ -41,16 +40,11 @@ _BROKER_COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class WeeksTask:
-    """Weeks of some clusters, and what corrections exclude of them."""
+    """Weeks of some clusters, the files with their minutes, and what corrections exclude of them."""
 
-    silver: Mapping[Table, TableVersion]
+    silver: Mapping[Table, TableFiles]
     weeks: tuple[WeekDefinition, ...]
     exclusions: tuple[ExcludedRange, ...]
-
-    @property
-    def days(self) -> list[date]:
-        """The UTC days that the weeks touch, by which silver is partitioned."""
-        return list_utc_days((week.starts, week.ends) for week in self.weeks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +95,7 @@ def find_deciding(
 
 
 def _read_minutes(task: WeeksTask) -> pa.Table:
-    return task.silver[CLUSTER_MINUTES].read(COLUMNS, task.days, _is_of_clusters(task))
+    return task.silver[CLUSTER_MINUTES].read(COLUMNS, _is_of_clusters(task))
 
 
 def _read_measured(task: WeeksTask, deciding: Iterable[Mapping[str, Ints]]) -> pa.Table:
@@ -110,11 +104,13 @@ def _read_measured(task: WeeksTask, deciding: Iterable[Mapping[str, Ints]]) -> p
     times = to_times(np.unique(np.concatenate([np.empty(0, np.int64), *minutes])))
     is_measured = (pc.field("leg") == Leg.CLIENT.value) & pc.field("measured")
     where = _is_of_clusters(task) & is_measured & pc.field("minute").isin(times)
-    return task.silver[BROKER_MINUTES].read(_BROKER_COLUMNS, task.days, where)
+    return task.silver[BROKER_MINUTES].read(_BROKER_COLUMNS, where)
 
 
 def _is_of_clusters(task: WeeksTask) -> pc.Expression:
-    return pc.field("cluster_id").isin(sorted({week.cluster_id for week in task.weeks}))
+    """Return a condition that the rows of the clusters meet; those of clusters between them also do."""
+    clusters = [week.cluster_id for week in task.weeks]
+    return (pc.field("cluster_id") >= min(clusters)) & (pc.field("cluster_id") <= max(clusters))
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +192,6 @@ def _read_brokers(task: WeeksTask, exclusions: Sequence[ExcludedRange]) -> list[
         )
     is_client = pc.field("leg") == Leg.CLIENT.value
     rows: list[dict[str, Any]] = (
-        task.silver[BROKER_MINUTES].read(_BROKER_COLUMNS, task.days, is_client & where).to_pylist()
+        task.silver[BROKER_MINUTES].read(_BROKER_COLUMNS, is_client & where).to_pylist()
     )
     return rows

@@ -7,14 +7,16 @@ from pyspark.sql import SparkSession
 
 from fleetgauge_core.slo.corrected_week import WeekRow, add_raw_columns
 from fleetgauge_core.slo.corrections import ExcludedRange, join_correction_ids
+from fleetgauge_core.slo.utc_days import list_utc_days
 from fleetgauge_core.tables import BROKER_MINUTES, CLUSTER_MINUTES
 from fleetgauge_pipelines.io.lake import Lake
-from fleetgauge_pipelines.jobs.changed_rows import run_tasks
+from fleetgauge_pipelines.io.table_files import TableFiles
+from fleetgauge_pipelines.jobs.tasks import run_tasks
 from fleetgauge_pipelines.jobs.week_tasks import ComputedWeek, WeeksTask, compute_weeks
 from fleetgauge_pipelines.quality.gold_facts import SilverCounts
 from fleetgauge_pipelines.transforms.cluster_weeks import WeekDefinition
 
-#: Weeks of a task. A week has up to 10,080 minutes of 120 bytes; each task scans the minutes of all clusters.
+#: Weeks of a task. A week has up to 10,080 minutes of 120 bytes.
 _FEWEST_WEEKS, _MOST_WEEKS = 50, 400
 
 ClusterWeekKey = tuple[str, date]
@@ -42,7 +44,8 @@ class CorrectedWeeks:
 
     def split(self, weeks: Sequence[WeekDefinition]) -> Iterator[WeeksTask]:
         """Yield tasks for some of the weeks; a cluster's weeks are side by side."""
-        silver = {table: self._lake.open_version(table) for table in (BROKER_MINUTES, CLUSTER_MINUTES)}
+        days = list_utc_days((week.starts, week.ends) for week in weeks)
+        silver = {table: self._lake.list_files(table, days) for table in (BROKER_MINUTES, CLUSTER_MINUTES)}
         ordered = sorted(weeks, key=lambda week: (week.cluster_id, week.week))
         cores = self._spark.sparkContext.defaultParallelism
         size = min(max(_FEWEST_WEEKS, -(-len(ordered) // cores)), _MOST_WEEKS)
@@ -50,7 +53,15 @@ class CorrectedWeeks:
             part = tuple(ordered[first : first + size])
             clusters = {week.cluster_id for week in part}
             exclusions = tuple(range_ for range_ in self._exclusions if range_.cluster_id in clusters)
-            yield WeeksTask(silver, part, exclusions)
+            of_part = {table: _select_files(files, part) for table, files in silver.items()}
+            yield WeeksTask(of_part, part, exclusions)
+
+
+def _select_files(files: TableFiles, weeks: Sequence[WeekDefinition]) -> TableFiles:
+    """Return the files that may have minutes of weeks, which are in the order of their clusters."""
+    first, last = weeks[0].cluster_id, weeks[-1].cluster_id
+    of_days = files.of_days(list_utc_days((week.starts, week.ends) for week in weeks))
+    return of_days.select(lambda file: file.overlaps("cluster_id", first, last))
 
 
 def build_week_rows(weeks: Sequence[ComputedWeek], clock: datetime) -> list[WeekRow]:

@@ -216,5 +216,8 @@ def _find_silent(expected: ExpectedMinutes, rows: Ints, brokers: BrokerMinutes, 
     members = [expected.sets[number] for number in expected.brokers[incomplete].tolist()]
     row = np.repeat(incomplete, [len(ids) for ids in members])
     broker = np.array([id_ for ids in members for id_ in ids], np.int64)
-    missing = ~np.isin(pair(row, broker), pair(rows[of_leg], brokers.broker[of_leg]))
+    # Both are in order: numpy's own search would sort all records once more.
+    present, wanted = pair(rows[of_leg], brokers.broker[of_leg]), pair(row, broker)
+    at = np.searchsorted(present, wanted)
+    missing = np.append(present, -1)[at] != wanted
     return np.stack([row[missing], broker[missing]])

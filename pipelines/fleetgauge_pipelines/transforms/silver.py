@@ -1,7 +1,7 @@
 """Both silver tables of some clusters' minutes from the records of these minutes."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -37,6 +37,9 @@ class ClusterWork:
 
     Minutes count from ``since``, or from ``first_minute`` (the first one that silver holds) or the first
     measured one, whichever is earlier; those before are left out.
+
+    A work that ``follows`` another one of its cluster does not know which brokers that ends with, and whether
+    a minute of it was measured.
     """
 
     span: ClusterSpan
@@ -44,6 +47,7 @@ class ClusterWork:
     intervals: tuple[CauseInterval, ...] = ()
     since: int | None = None
     first_minute: int | None = None
+    follows: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,15 +61,24 @@ class ObservedMinutes:
 
 @dataclass(frozen=True, slots=True)
 class SilverMinutes:
-    """Rows of both tables in the order of their columns, and what was observed, by cluster."""
+    """Rows of both tables in the order of their columns, and what was observed, by cluster.
+
+    Of the clusters ``left_out`` there is no row. What was observed of them is that of their records, and
+    nothing of a cluster without a record.
+    """
 
     broker_minutes: pa.Table
     cluster_minutes: pa.Table
     observed: dict[str, ObservedMinutes]
+    left_out: frozenset[str] = frozenset()
 
 
 def compute_silver(table: pa.Table, works: Sequence[ClusterWork], agent_late_us: int) -> SilverMinutes:
-    """Return the minutes of clusters; ``table`` has the rows of bronze (records.COLUMNS) in their spans."""
+    """Return the minutes of clusters; ``table`` has the rows of bronze (records.COLUMNS) in their spans.
+
+    A work that follows another one is left out unless its first minute is measured: only then it needs
+    nothing of the minutes before.
+    """
     clusters = [work.span.cluster_id for work in works]
     records = read_records(table, clusters, agent_late_us)
     expected = find_expected_minutes(records, [work.span for work in works])
@@ -81,7 +94,11 @@ def compute_silver(table: pa.Table, works: Sequence[ClusterWork], agent_late_us:
         [work.intervals for work in works],
     )
     observed = _observe(expected, brokers, clusters)
+    left_out = frozenset(
+        work.span.cluster_id for work in works if work.follows and not _is_measured_at_start(work, observed)
+    )
     counts_from = _find_first_counted(works, observed)
+    counts_from[[cluster in left_out for cluster in clusters]] = _NEVER
     broker_table = pa.concat_tables(
         [
             _build_measured(brokers, levels, clusters).filter(
@@ -91,20 +108,13 @@ def compute_silver(table: pa.Table, works: Sequence[ClusterWork], agent_late_us:
         ]
     )
     counted = pa.array((expected.minute >= counts_from[expected.cluster]) & (expected.counts > 0))
-    return SilverMinutes(
-        broker_table, _build_cluster_minutes(expected, minutes, clusters).filter(counted), observed
-    )
+    cluster_table = _build_cluster_minutes(expected, minutes, clusters).filter(counted)
+    return SilverMinutes(broker_table, cluster_table, observed, left_out)
 
 
-def outline_silver(
-    table: pa.Table, works: Sequence[ClusterWork], agent_late_us: int
-) -> dict[str, ObservedMinutes]:
-    """Return what the records of each cluster with a record show, without their samples."""
-    clusters = [work.span.cluster_id for work in works]
-    records = read_records(table, clusters, agent_late_us)
-    spans = [replace(work.span, initial_brokers=None) for work in works]
-    expected = find_expected_minutes(records, spans)
-    return _observe(expected, pool_records(records.take(~_is_retired(records, works))), clusters)
+def _is_measured_at_start(work: ClusterWork, observed: dict[str, ObservedMinutes]) -> bool:
+    of_cluster = observed.get(work.span.cluster_id)
+    return of_cluster is not None and of_cluster.first_measured == work.span.first
 
 
 def _is_retired(records: Records, works: Sequence[ClusterWork]) -> Flags:

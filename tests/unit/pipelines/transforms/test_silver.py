@@ -14,10 +14,10 @@ import pytest
 from fleetgauge_core.fleet import Fleet
 from fleetgauge_core.tables import BROKER_MINUTES, CLUSTER_MINUTES, PROBE_MINUTES
 from fleetgauge_core.tables.arrow_schema import arrow_schema
-from fleetgauge_pipelines.jobs.silver_units import chain_units
+from fleetgauge_pipelines.jobs.silver_units import Unit, resume_units
 from fleetgauge_pipelines.transforms.expected_brokers import ClusterSpan
 from fleetgauge_pipelines.transforms.records import COLUMNS
-from fleetgauge_pipelines.transforms.silver import ClusterWork, compute_silver, outline_silver
+from fleetgauge_pipelines.transforms.silver import ClusterWork, SilverMinutes, compute_silver
 from tests.oracle.compare import find_differences
 from tests.oracle.oracle import (
     ClusterSettings,
@@ -116,23 +116,33 @@ def test_silver_of_random_fleets_equals_the_oracle_s(seed: int) -> None:
 def test_silver_in_units_that_follow_each_other_is_the_same(seed: int) -> None:
     fleets, rng = draw_fleets(seed), Random(seed)
     whole = compute_silver(fleets.records, fleets.works, fleets.agent_late_us)
+    left_out = 0
     for work in fleets.works:
         first, last = work.span.first, work.span.last
         cuts = sorted(rng.sample(range(first + 1, last + 1), min(2, last - first)))
-        units = [
-            (replace(work, span=replace(work.span, first=begin, last=end)),)
-            for begin, end in zip([first, *cuts], [*(cut - 1 for cut in cuts), last], strict=True)
-        ]
-        late_us = fleets.agent_late_us
-        outlines = [outline_silver(select(fleets.records, unit), unit, late_us) for unit in units[:-1]]
-        parts = [
-            compute_silver(select(fleets.records, unit), unit, late_us)
-            for unit in chain_units(units, outlines)
-        ]
+        spans = zip([first, *cuts], [*(cut - 1 for cut in cuts), last], strict=True)
+        units = [Unit((cut(work, begin, end),), frozenset()) for begin, end in spans]
+        parts = [compute(fleets, unit) for unit in units]
+        left_out += sum(len(part.left_out) for part in parts)
+        rest = resume_units(units, [part.observed for part in parts], [part.left_out for part in parts])
+        parts += [compute(fleets, unit) for unit in rest if unit.works]
         of_cluster = pc.field("cluster_id") == work.span.cluster_id
         for name in ("broker_minutes", "cluster_minutes"):
             rows = pa.concat_tables([getattr(part, name) for part in parts])
             assert sort(rows) == sort(getattr(whole, name).filter(of_cluster))
+    assert left_out
+
+
+def compute(fleets: Fleets, unit: Unit) -> SilverMinutes:
+    return compute_silver(select(fleets.records, unit.works), unit.works, fleets.agent_late_us)
+
+
+def cut(work: ClusterWork, first: int, last: int) -> ClusterWork:
+    """Return some minutes of a work."""
+    span = replace(work.span, first=first, last=last)
+    if first == work.span.first:
+        return replace(work, span=span)
+    return replace(work, span=replace(span, initial_brokers=None), follows=True)
 
 
 def sort(rows: pa.Table) -> list[dict[str, Any]]:
