@@ -14,7 +14,6 @@ import duckdb
 import numpy as np
 import polars as pl
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
@@ -26,7 +25,6 @@ from fleetgauge_pipelines.jobs.tasks import run_tasks
 from fleetgauge_pipelines.simulation import SimulatedFleet
 from fleetgauge_pipelines.simulation.latency_trend import DAY, HOUR, WEEK
 from fleetgauge_pipelines.simulation.records import make_probe_minutes
-from fleetgauge_pipelines.transforms.lists import Lists, rank_of
 from tests.benchmarks._bronze import START, count_brokers, simulate_fleet, write_bronze_in_process
 from tests.benchmarks._jobs import Jobs, run_session
 from tests.benchmarks._measure import (
@@ -38,6 +36,7 @@ from tests.benchmarks._measure import (
     time_alternately,
     track_peak_memory,
 )
+from tests.benchmarks._sample_quantiles import compute_rows, compute_sums
 from tests.spark.lakes import opened
 from tests.spark.small_batches import process_minute
 from tests.spark.small_fleet import FLEET, RECORDS_A_MINUTE
@@ -112,26 +111,13 @@ def _write_samples(path: Path, rows: int, ascending: bool) -> None:
 
 
 def _build_spark(spark: SparkSession, path: Path, sort: bool) -> Engine:
-    """Let tasks read their row groups and sort as silver does for the samples of several vantages."""
-    groups = range(pq.read_metadata(path).num_row_groups)
+    """Let tasks read row groups and sort as silver does for the samples of several vantages."""
+    groups = pq.read_metadata(path).num_row_groups
+    parts = np.array_split(range(groups), min(groups, 4 * spark.sparkContext.defaultParallelism))
     return Engine(
-        lambda: pa.concat_tables(run_tasks(spark, partial(_compute_rows, path, sort), groups)),
-        lambda: run_tasks(spark, partial(_compute_sums, path, sort), groups),
+        lambda: pa.concat_tables(run_tasks(spark, partial(compute_rows, path, sort), parts)),
+        lambda: run_tasks(spark, partial(compute_sums, path, sort), parts),
     )
-
-
-def _compute_rows(path: Path, sort: bool, group: int) -> pa.Table:
-    table = pq.ParquetFile(path).read_row_group(group)
-    samples = Lists.from_arrow(table["e2e_us"])
-    p99, has_sample = (samples.ascending() if sort else samples).at(rank_of(99, samples.sizes))
-    availability = pc.divide(pa.array(samples.sizes, pa.float64()), table["attempted"].cast(pa.float64()))
-    columns = [table["id"], pa.array(p99, pa.int32(), mask=~has_sample), availability]
-    return pa.table(columns, names=["id", "p99_us", "availability"])
-
-
-def _compute_sums(path: Path, sort: bool, group: int) -> tuple[int, float]:
-    rows = _compute_rows(path, sort, group)
-    return pc.sum(rows["p99_us"]).as_py(), pc.sum(rows["availability"]).as_py()
 
 
 def _build_duckdb(path: Path, sort: bool) -> Engine:

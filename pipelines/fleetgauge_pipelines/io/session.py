@@ -77,6 +77,8 @@ _LOCAL_SETTINGS: Mapping[str, str] = {
     # Micro-batches are small: adaptive planning between stages costs more time than it saves.
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.shuffle.partitions": "2",
+    # By TCP, a task and its Python worker wait 40 ms for each other.
+    "spark.python.unix.domain.socket.enabled": "true",
     # Delta's vacuum lists files in this many tasks; the default is 10,000.
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "8",
     "spark.driver.host": "127.0.0.1",

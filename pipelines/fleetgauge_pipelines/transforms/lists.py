@@ -24,7 +24,7 @@ class Lists:
     @classmethod
     def from_arrow(cls, column: pa.ChunkedArray | pa.Array) -> "Lists":
         """Return a column of lists; a missing list is an empty one."""
-        array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+        array = join_chunks(column)
         return cls.of(np.asarray(array.values), array)
 
     @classmethod
@@ -125,6 +125,13 @@ class Lists:
         values = self._join()
         offsets = np.concatenate([[0], np.cumsum(self.sizes)]).astype(np.int32)
         return pa.ListArray.from_arrays(pa.array(offsets), pa.array(values.astype(np.int32)))
+
+
+def join_chunks(column: pa.ChunkedArray | pa.Array) -> pa.Array:
+    """Return a column as one array; Arrow itself copies also a single chunk."""
+    if not isinstance(column, pa.ChunkedArray):
+        return column
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
 def _windows(values: NDArray[Any], size: int) -> NDArray[Any]:

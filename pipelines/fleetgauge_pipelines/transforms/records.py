@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from fleetgauge_core.contract import Leg
-from fleetgauge_pipelines.transforms.lists import Flags, Ints, Lists
+from fleetgauge_pipelines.transforms.lists import Flags, Ints, Lists, join_chunks
 
 SUMS = ("attempted", "acknowledged", "received", "lost", "duplicated")
 _FAILURES = ("produce_failures", "consume_failures")
@@ -92,7 +92,7 @@ def read_records(table: pa.Table, clusters: Sequence[str], agent_late_us: int) -
         minute=to_minutes(table["minute"]),
         broker=_to_ints(table["broker_id"]),
         is_leader=np.asarray(pc.equal(table["leg"], Leg.LEADER.value)),
-        vantage=_to_ints(table["vantage"].combine_chunks().dictionary_encode().indices),
+        vantage=_to_ints(join_chunks(table["vantage"]).dictionary_encode().indices),
         is_on_time=_to_ints(table["schedule_lag_p95_us"]) <= agent_late_us,
         sums=np.stack([_to_ints(table[name]) for name in SUMS]),
         ack_us=Lists.from_arrow(table["ack_us"]),
@@ -128,7 +128,7 @@ def _to_ints(column: pa.ChunkedArray | pa.Array) -> Ints:
 
 
 def _read_failures(table: pa.Table) -> FailureCounts:
-    parts = [_read_codes(table[name].combine_chunks()) for name in _FAILURES]
+    parts = [_read_codes(join_chunks(table[name])) for name in _FAILURES]
     codes = pa.concat_arrays([code for _, code, _ in parts])
     distinct = sorted(codes.unique().to_pylist())
     return FailureCounts(
