@@ -55,7 +55,7 @@ class Jobs:
         lake, fleet = Lake(spark, str(folder)), Fleet.model_validate(simulated.fleet_document())
         lake.create_tables()
         gold = GoldWriter(spark, lake, fleet, GoldGate(lake, GOLD_SUITE_FILE))
-        bounds = SilverBounds(spark, lake, fleet)
+        bounds = SilverBounds(lake, fleet)
         silver = SilverWriter(spark, lake, fleet, bounds)
         return cls(lake, fleet, BronzeWriter(spark, lake, fleet), bounds, silver, gold, simulated)
 

@@ -21,7 +21,7 @@ from fleetgauge_core.contract import Leg
 from fleetgauge_core.slo.quantile import quantile as quantile_of
 from fleetgauge_core.tables import PROBE_MINUTES
 from fleetgauge_pipelines.io.record_files import RAW_DDL
-from fleetgauge_pipelines.jobs.tasks import run_tasks
+from fleetgauge_pipelines.io.tasks import run_tasks
 from fleetgauge_pipelines.simulation import SimulatedFleet
 from fleetgauge_pipelines.simulation.latency_trend import DAY, HOUR, WEEK
 from fleetgauge_pipelines.simulation.records import make_probe_minutes

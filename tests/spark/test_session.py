@@ -9,7 +9,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from fleetgauge_pipelines.jobs.tasks import run_tasks
+from fleetgauge_pipelines.io.tasks import run_tasks
 
 
 def test_the_drivers_jvm_compiles_huge_methods(spark: SparkSession) -> None:

@@ -1,11 +1,16 @@
 """The Delta tables of a lake: tasks read and write files of the large ones, the driver commits all."""
 
 import logging
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, date, datetime, time
+from functools import partial
+from itertools import chain
 from pathlib import Path
+from typing import TypeVar
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from delta.tables import DeltaTable
 from deltalake import DeltaTable as OpenTable
 from pyspark import StorageLevel
@@ -25,7 +30,10 @@ from fleetgauge_core.lake.table_store import TableStore, TableStoreError
 from fleetgauge_core.tables import ALL_TABLES, CLUSTER_MINUTES, Table
 from fleetgauge_pipelines.io.column_append import append_columns
 from fleetgauge_pipelines.io.table_files import TableFiles, WrittenFile, commit_files, list_files
+from fleetgauge_pipelines.io.tasks import map_files
 from fleetgauge_pipelines.simulation.silver import Columns
+
+T = TypeVar("T")
 
 _log = logging.getLogger("fleetgauge.lake")
 
@@ -43,6 +51,17 @@ def materialize(rows: DataFrame) -> DataFrame:
     is_local = str(rows.sparkSession.sparkContext.master).startswith("local[")
     level = StorageLevel.MEMORY_AND_DISK if is_local else StorageLevel.MEMORY_AND_DISK_2
     return rows.localCheckpoint(storageLevel=level)
+
+
+def _summarize(
+    columns: Sequence[str],
+    where: pc.Expression | None,
+    summarize: Callable[[pa.Table], T],
+    merge: Callable[[Iterable[T]], T],
+    files: TableFiles,
+) -> T:
+    empty = files.schema.empty_table().select(list(columns))
+    return merge(summarize(rows) for rows in chain([empty], files.read_parts(columns, where)))
 
 
 class Lake:
@@ -166,6 +185,21 @@ class Lake:
         """
         bounded = {*table.key, "cluster_id", "minute"} & set(table.column_names)
         return list_files(self._open(table), self.path(table), bounded, days)
+
+    def scan(
+        self,
+        files: TableFiles,
+        columns: Sequence[str],
+        where: pc.Expression | None,
+        summarize: Callable[[pa.Table], T],
+        merge: Callable[[Iterable[T]], T],
+    ) -> T:
+        """Let tasks summarize columns of the rows for which a condition holds; return all merged.
+
+        A task summarizes at most 100,000 rows at a time. What is merged is at least one summary.
+        """
+        work = partial(_summarize, columns, where, summarize, merge)
+        return merge(map_files(self._spark, files, work) or [work(files)])
 
     def commit_files(self, table: Table, files: Sequence[WrittenFile], removed: Collection[str] = ()) -> None:
         """Add files that tasks have written to a table, and remove others; no commit without either."""

@@ -37,7 +37,7 @@ _LAST_CHARACTER = "\U0010ffff"
 #: opens the tables that it reads. delta-rs itself does it after a hundred.
 _CHECKPOINT_EVERY = 10
 _POSITION = "__position"
-#: Rows of a file that are in memory at a time while it is written again.
+#: Rows of a file that are in memory at a time while it is scanned or written again.
 _ROWS_AT_ONCE = 100_000
 _DATA_FILE = re.compile(r"(?:day=\d{4}-\d\d-\d\d/)?part-[\w.-]+\.parquet")
 
@@ -114,14 +114,26 @@ class TableFiles:
 
         Raises: DataFileError.
         """
+        with naming_damaged_files(self.location):
+            return self._scan(columns, where).to_table()
+
+    def read_parts(self, columns: Sequence[str], where: pc.Expression | None = None) -> Iterator[pa.Table]:
+        """Yield the same rows, at most 100,000 at a time.
+
+        Raises: DataFileError.
+        """
+        with naming_damaged_files(self.location):
+            for batch in self._scan(columns, where).to_batches():
+                yield pa.Table.from_batches([batch])
+
+    def _scan(self, columns: Sequence[str], where: pc.Expression | None) -> pa_dataset.Scanner:
         filesystem, format_ = open_filesystem(self.location), pa_dataset.ParquetFileFormat()
         fragments = [
             format_.make_fragment(file.path, filesystem, file.describe_rows()) for file in self.files
         ]
         dataset = pa_dataset.FileSystemDataset(fragments, self.schema, format_, filesystem)
         options = pa_dataset.ParquetFragmentScanOptions(page_checksum_verification=True)
-        with naming_damaged_files(self.location):
-            return dataset.to_table(list(columns), where, fragment_scan_options=options)
+        return dataset.scanner(list(columns), where, batch_size=_ROWS_AT_ONCE, fragment_scan_options=options)
 
 
 def list_files(

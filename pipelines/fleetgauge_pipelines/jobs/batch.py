@@ -67,7 +67,7 @@ class Pipeline:
         self._annotations: Annotations | None = None
         self._annotations_before: Annotations | None = None
         self._bronze = BronzeWriter(spark, lake, fleet)
-        self._bounds = SilverBounds(spark, lake, fleet)
+        self._bounds = SilverBounds(lake, fleet)
         self._silver = SilverWriter(spark, lake, fleet, self._bounds)
         self._gold_gate = GoldGate(lake, gold_suite)
         self._gold = GoldWriter(spark, lake, fleet, self._gold_gate)

@@ -19,8 +19,9 @@ from fleetgauge_core.tables import PROBE_MINUTES, QUARANTINE
 from fleetgauge_core.tables.arrow_schema import arrow_schema
 from fleetgauge_pipelines.io.lake import Lake
 from fleetgauge_pipelines.io.record_files import RAW_DDL
-from fleetgauge_pipelines.io.small_frames import create_dataframe, to_utc
+from fleetgauge_pipelines.io.small_frames import create_dataframe
 from fleetgauge_pipelines.io.table_files import FILE, WrittenFile
+from fleetgauge_pipelines.io.tasks import run_tasks
 from fleetgauge_pipelines.jobs.changed_rows import (
     ChangedRows,
     commit_changes,
@@ -40,19 +41,20 @@ from fleetgauge_pipelines.jobs.ingest_tasks import (
     read_candidates,
 )
 from fleetgauge_pipelines.jobs.stored_sequences import StoredSequences
-from fleetgauge_pipelines.jobs.tasks import run_tasks
 from fleetgauge_pipelines.transforms.contract_rules import ContractRules
 from fleetgauge_pipelines.transforms.duplicates import find_repeated_keys
+from fleetgauge_pipelines.transforms.grouping import Grouping
 from fleetgauge_pipelines.transforms.lists import Flags, Ints
 from fleetgauge_pipelines.transforms.raw_records import REFUSED
 from fleetgauge_pipelines.transforms.record_summaries import (
+    SUMMARY_COLUMNS,
     Period,
     RecordSummary,
     merge_summaries,
     summarize_records,
 )
 
-_SUMMARIZED = ("cluster_id", "kafka_cluster_uuid", "minute", "expected_brokers", "broker_id")
+_SPAN = Grouping(("cluster_id",), (("minute", "min"), ("minute", "max")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +100,7 @@ class BronzeWriter:
         """
         self._kept_from = self._lake.kept_from(PROBE_MINUTES)
         self._consistency.open()
-        self._has_quarantined_rows = not self._lake.read(QUARANTINE).isEmpty()
+        self._has_quarantined_rows = bool(self._lake.list_files(QUARANTINE).files)
 
     def warm_up(self, clock: datetime) -> None:
         """Check a value that is no record, and store nothing: Spark then has started its Python workers."""
@@ -151,11 +153,10 @@ class BronzeWriter:
 
     def find_stored(self, since: datetime | None) -> IngestResult:
         """Return the minutes of the records that were stored at ``since`` or later; of all if it is None."""
-        stored = self._lake.read(PROBE_MINUTES)
-        if since:
-            stored = stored.where(F.col("ingested_at") >= since)
-        rows = stored.groupBy("cluster_id").agg(F.min("minute").alias("lo"), F.max("minute").alias("hi"))
-        touched = {row["cluster_id"]: (to_utc(row["lo"]), to_utc(row["hi"])) for row in rows.collect()}
+        where = None if since is None else pc.field("ingested_at") >= since
+        files = self._lake.list_files(PROBE_MINUTES)
+        spans = self._lake.scan(files, ("cluster_id", "minute"), where, _SPAN.summarize, _SPAN.merge)
+        touched = {row["cluster_id"]: (row["minute_min"], row["minute_max"]) for row in spans.to_pylist()}
         return IngestResult(0, 0, 0, 0, touched)
 
     def release(self, accepted: AcceptedRecords) -> int:
@@ -289,7 +290,7 @@ class _Candidates:
         """Return what the records say of their clusters, without some of them."""
         kept = np.ones(self.keys.num_rows, np.bool_)
         kept[list(without)] = False
-        return summarize_records(self.read_columns(_SUMMARIZED).filter(pa.array(kept)))
+        return summarize_records(self.read_columns(SUMMARY_COLUMNS).filter(pa.array(kept)))
 
     def compare(self, rows: Ints, winners: Ints, is_stored: Flags, stored: pa.Table) -> Flags:
         """Return which rows have the same content as the record that was first.

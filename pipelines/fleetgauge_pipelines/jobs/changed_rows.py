@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from fleetgauge_core.tables import Table
 from fleetgauge_pipelines.io.lake import Lake
 from fleetgauge_pipelines.io.table_files import FILE, WrittenFile, rewrite_file, write_files
-from fleetgauge_pipelines.jobs.tasks import run_tasks
+from fleetgauge_pipelines.io.tasks import run_tasks
 from fleetgauge_pipelines.transforms.row_diff import diff_tables
 
 

@@ -3,25 +3,34 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from typing import TypeVar
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame, Row
-from pyspark.sql import functions as F
+import pyarrow.compute as pc
 
 from fleetgauge_core.contract.bounds import MAX_UNCONFIRMED_BROKERS
 from fleetgauge_core.slo.utc_days import list_utc_days
 from fleetgauge_core.tables import PROBE_MINUTES
 from fleetgauge_pipelines.io.lake import Lake
-from fleetgauge_pipelines.io.small_frames import to_utc
 from fleetgauge_pipelines.transforms.contract_rules import Breach
-from fleetgauge_pipelines.transforms.record_summaries import Period, RecordSummary
+from fleetgauge_pipelines.transforms.record_summaries import (
+    SUMMARY_COLUMNS,
+    Period,
+    RecordSummary,
+    merge_stored,
+    summarize_stored,
+)
 from fleetgauge_pipelines.transforms.unlikely_records import (
     BROKER_COLUMNS,
     KAFKA_ID_COLUMNS,
     NamedBrokers,
     find_other_kafka_ids,
     find_unconfirmed_brokers,
+    group_named_brokers,
+    merge_named_brokers,
 )
+
+T = TypeVar("T")
 
 #: A cluster that was set up anew keeps its name and has another Kafka cluster ID. It is believed this long
 #: after the last record of the one before; until then an agent may only be connected to the wrong cluster.
@@ -151,30 +160,14 @@ class ClusterConsistency:
             self._histories[cluster_id] = replace(history, covered=history.covered.extend(near))
         if not unread or not self._has_stored_records:
             return
-        rows = (
-            self._read_near(unread)
-            .groupBy("cluster_id", F.col("kafka_cluster_uuid").alias("kafka_id"))
-            .agg(*_list_summary_columns(), F.min("ingested_at").alias("first_ingested_at"))
-            .orderBy("first_ingested_at")
-        )
-        for row in rows.collect():
-            self._histories[row["cluster_id"]] = self._histories[row["cluster_id"]].add_summaries(
-                [to_summary(row)]
-            )
+        stored = self._scan_near(unread, (*SUMMARY_COLUMNS, "ingested_at"), summarize_stored, merge_stored)
+        for each in sorted(stored, key=lambda each: each.first_ingested_at):
+            cluster_id = each.summary.cluster_id
+            self._histories[cluster_id] = self._histories[cluster_id].add_summaries([each.summary])
 
     def _read_named_brokers(self, periods: Mapping[str, Period]) -> list[NamedBrokers]:
         """Return the brokers that the stored records of clusters name in the days of these periods."""
-        grouped = self._read_near(periods).groupBy("cluster_id", "expected_brokers", "broker_id")
-        identity = F.struct("run_id", "sequence")
-        return [
-            NamedBrokers(
-                row["cluster_id"],
-                frozenset((*row["expected_brokers"], row["broker_id"])),
-                (row["first"]["run_id"], row["first"]["sequence"]),
-                (row["last"]["run_id"], row["last"]["sequence"]),
-            )
-            for row in grouped.agg(F.min(identity).alias("first"), F.max(identity).alias("last")).collect()
-        ]
+        return self._scan_near(periods, BROKER_COLUMNS, group_named_brokers, merge_named_brokers)
 
     def _covers(self, cluster_id: str, near: Period) -> bool:
         history = self._histories.get(cluster_id)
@@ -185,31 +178,17 @@ class ClusterConsistency:
             and near.last <= history.covered.last + 2 * _NEAR
         )
 
-    def _read_near(self, periods: Mapping[str, Period]) -> DataFrame:
-        """Return the stored records of clusters in the days of these periods."""
-        stored = self._lake.read(PROBE_MINUTES)
-        return stored.where(
-            F.col("day").isin(list_utc_days(periods.values())) & F.col("cluster_id").isin(list(periods))
-        )
-
-
-def _list_summary_columns() -> tuple[Column, ...]:
-    """Return what transforms.record_summaries says of records, as aggregates of Spark."""
-    registered = F.array_distinct(F.flatten(F.collect_set("expected_brokers")))
-    return (
-        F.count(F.lit(1)).alias("records"),
-        F.min("minute").alias("first"),
-        F.max("minute").alias("last"),
-        F.array_union(registered, F.collect_set("broker_id")).alias("brokers"),
-    )
-
-
-def to_summary(row: Row) -> RecordSummary:
-    """Return a row with a cluster, a Kafka cluster ID and _list_summary_columns as a value."""
-    period = Period(to_utc(row["first"]), to_utc(row["last"]))
-    return RecordSummary(
-        row["cluster_id"], row["kafka_id"], row["records"], period, frozenset(row["brokers"])
-    )
+    def _scan_near(
+        self,
+        periods: Mapping[str, Period],
+        columns: Sequence[str],
+        summarize: Callable[[pa.Table], T],
+        merge: Callable[[Iterable[T]], T],
+    ) -> T:
+        """Return what the stored records of clusters say in the days of these periods."""
+        files = self._lake.list_files(PROBE_MINUTES, list_utc_days(periods.values()))
+        of_clusters = pc.field("cluster_id").isin(pa.array(sorted(periods), pa.string()))
+        return self._lake.scan(files, columns, of_clusters, summarize, merge)
 
 
 def _group(summaries: Sequence[RecordSummary]) -> dict[str, list[RecordSummary]]:

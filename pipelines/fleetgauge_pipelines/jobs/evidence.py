@@ -16,8 +16,8 @@ from fleetgauge_core.slo.utc_days import list_utc_days
 from fleetgauge_core.tables import EVIDENCE, PROBE_MINUTES
 from fleetgauge_pipelines.io.lake import Lake
 from fleetgauge_pipelines.io.table_files import FILE, TableFiles
+from fleetgauge_pipelines.io.tasks import run_tasks
 from fleetgauge_pipelines.jobs.changed_rows import ChangedRows, commit_changes, write_differences
-from fleetgauge_pipelines.jobs.tasks import run_tasks
 from fleetgauge_pipelines.jobs.week_tasks import WeeksTask, find_deciding
 from fleetgauge_pipelines.jobs.weeks import CorrectedWeeks
 from fleetgauge_pipelines.transforms.cluster_weeks import WeekDefinition

@@ -18,6 +18,7 @@ from fleetgauge_core.tables import (
 )
 from fleetgauge_pipelines.io.lake import Lake
 from fleetgauge_pipelines.io.table_files import TableFiles
+from fleetgauge_pipelines.io.tasks import map_files, run_tasks
 from fleetgauge_pipelines.jobs.annotations import Annotations
 from fleetgauge_pipelines.jobs.changed_rows import commit_changes
 from fleetgauge_pipelines.jobs.silver_bounds import SilverBounds, find_brokers_at_end
@@ -37,7 +38,6 @@ from fleetgauge_pipelines.jobs.silver_units import (
     resume_units,
     select_minutes,
 )
-from fleetgauge_pipelines.jobs.tasks import run_tasks, scan_files
 from fleetgauge_pipelines.quality.silver_facts import SilverFacts, merge_silver_facts
 from fleetgauge_pipelines.transforms.expected_brokers import ClusterSpan
 from fleetgauge_pipelines.transforms.records import to_minute, to_time
@@ -125,7 +125,7 @@ class SilverWriter:
     def _plan_units(self, files: TableFiles, works: Sequence[ClusterWork]) -> list[Unit]:
         if files.rows <= MOST_RECORDS:
             return [Unit(tuple(works), frozenset(file.path for file in files.files))]
-        spans = scan_files(self._spark, files, partial(describe_files, list_clusters(works)))
+        spans = map_files(self._spark, files, partial(describe_files, list_clusters(works)))
         return plan_units([span for part in spans for span in part], works, MOST_RECORDS)
 
     def _list_works(

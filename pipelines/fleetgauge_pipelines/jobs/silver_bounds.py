@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import partial
+from itertools import zip_longest
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame, SparkSession, Window
-from pyspark.sql import functions as F
 
 from fleetgauge_core.fleet import Cluster, Fleet
 from fleetgauge_core.slo.minute_range import (
@@ -15,10 +16,11 @@ from fleetgauge_core.slo.minute_range import (
     ceil_to_minute,
     find_affected_range,
 )
-from fleetgauge_core.slo.utc_days import list_utc_days
-from fleetgauge_core.tables import BROKER_MINUTES, CLUSTER_MINUTES, PROBE_MINUTES
+from fleetgauge_core.tables import BROKER_MINUTES, CLUSTER_MINUTES, PROBE_MINUTES, Table
 from fleetgauge_pipelines.io.lake import Lake
-from fleetgauge_pipelines.io.small_frames import create_dataframe, to_utc
+from fleetgauge_pipelines.io.table_files import TableFiles
+from fleetgauge_pipelines.transforms.cluster_spans import ClusterSpans
+from fleetgauge_pipelines.transforms.grouping import Grouping
 from fleetgauge_pipelines.transforms.records import to_minute, to_time
 from fleetgauge_pipelines.transforms.silver import ObservedMinutes
 
@@ -31,14 +33,20 @@ _NEXT_RECORD_WITHIN = timedelta(hours=1)
 
 #: Two records so near in time show that a cluster was measured then. One that comes later than this is late.
 _NEAR_RECORD_WITHIN = timedelta(hours=1)
-_NEAR_INTERVAL = f"INTERVAL {_NEAR_RECORD_WITHIN.seconds} SECONDS"
+
+_MINUTES = ("cluster_id", "minute")
+_FIRST = Grouping(("cluster_id",), (("minute", "min"),))
+_LAST = Grouping(("cluster_id",), (("minute", "max"),))
+_FIRST_AND_LAST = Grouping(("cluster_id",), (("minute", "min"), ("minute", "max")))
+_FIRST_AND_COUNT = Grouping(("cluster_id",), (("minute", "min"), ("minute", "count")))
+_RECORDS_OF_MINUTE = Grouping(_MINUTES, (("ingested_at", "min"), ("ingested_at", "count")))
+_BROKERS = Grouping(("cluster_id", "broker_id"))
 
 
 class SilverBounds:
     """The first and last minute of each cluster in silver, read once and updated as silver is written."""
 
-    def __init__(self, spark: SparkSession, lake: Lake, fleet: Fleet) -> None:
-        self._spark = spark
+    def __init__(self, lake: Lake, fleet: Fleet) -> None:
         self._lake = lake
         self._clusters = {cluster.id: cluster for cluster in fleet.clusters}
         self._bounds: dict[str, ClusterMinuteBounds] = {}
@@ -151,24 +159,24 @@ class SilverBounds:
     def _read_bounds(self) -> None:
         # The watermark is that of the cluster-minutes. They are written last, so after a batch that failed
         # the minutes are computed again from where both tables agree.
-        bounds = (
-            self._lake.read(CLUSTER_MINUTES)
-            .groupBy("cluster_id")
-            .agg(F.min("minute").alias("begin"), F.max("minute").alias("watermark"))
+        minutes = self._group_by_cluster(CLUSTER_MINUTES, None, _FIRST_AND_LAST)
+        written = self._group_by_cluster(BROKER_MINUTES, None, _LAST)
+        recorded = self._group_by_cluster(
+            BROKER_MINUTES, (pc.field("vantages") > 0) | pc.field("agent_late"), _FIRST
         )
-        recorded = F.when(F.expr("vantages > 0 OR agent_late"), F.col("minute"))
-        broker_bounds = (
-            self._lake.read(BROKER_MINUTES)
-            .groupBy("cluster_id")
-            .agg(F.min(recorded).alias("first"), F.max("minute").alias("written"))
-        )
-        for row in broker_bounds.join(bounds, "cluster_id", "left").collect():
-            self._written[row["cluster_id"]] = to_utc(row["written"])
-            if row["watermark"]:
-                watermark = to_utc(row["watermark"])
-                self._bounds[row["cluster_id"]] = ClusterMinuteBounds(
-                    to_utc(row["begin"]), watermark, to_utc(row["first"]) if row["first"] else watermark
-                )
+        self._written = {cluster_id: row["minute_max"] for cluster_id, row in written.items()}
+        for cluster_id, row in minutes.items():
+            watermark = row["minute_max"]
+            first_record = recorded[cluster_id]["minute_min"] if cluster_id in recorded else watermark
+            self._bounds[cluster_id] = ClusterMinuteBounds(row["minute_min"], watermark, first_record)
+
+    def _group_by_cluster(
+        self, table: Table, where: pc.Expression | None, grouping: Grouping
+    ) -> dict[str, dict[str, Any]]:
+        """Return the aggregates of a whole table's minutes by cluster."""
+        files = self._lake.list_files(table)
+        groups = self._lake.scan(files, _MINUTES, where, grouping.summarize, grouping.merge)
+        return {row["cluster_id"]: row for row in groups.to_pylist()}
 
     def _clip_since(self, cluster: Cluster) -> datetime | None:
         # Expired minutes are never computed again, although the cluster was expected then.
@@ -181,9 +189,9 @@ class SilverBounds:
         bounds = self._bounds.get(cluster.id)
         if cluster.since is None or (bounds is not None and touched_lo >= bounds.first_record_minute):
             return touched_lo
-        records = self._lake.read(PROBE_MINUTES).where(F.col("cluster_id") == cluster.id)
-        first = records.agg(F.min("minute").alias("first")).first()
-        return min(touched_lo, to_utc(first["first"])) if first and first["first"] else touched_lo
+        records = self._group_by_cluster(PROBE_MINUTES, pc.field("cluster_id") == cluster.id, _FIRST)
+        firsts: list[datetime] = [row["minute_min"] for row in records.values()]
+        return min([touched_lo, *firsts])
 
     def _skip_lone_records(
         self, touched: Mapping[str, tuple[datetime, datetime]], clock: datetime
@@ -214,79 +222,90 @@ class SilverBounds:
 
     def _find_begins_near(self, early: Mapping[str, tuple[datetime, datetime]]) -> dict[str, datetime]:
         """Return each cluster's first minute, or an earlier one near to it, if there are two records."""
-        first = F.col("first")
-        within = F.expr(_NEAR_INTERVAL)
-        records = self._read_of_clusters({cluster_id: lo for cluster_id, (lo, _) in early.items()})
-        near = records.where(F.col("minute").between(first - within, first + within))
-        begins = (
-            near.groupBy("cluster_id")
-            .agg(F.count(F.lit(1)).alias("records"), F.least(F.min("minute"), F.min(first)).alias("begin"))
-            .where("records > 1")
-        )
-        return {row["cluster_id"]: to_utc(row["begin"]) for row in begins.collect()}
+        near = {
+            cluster_id: (lo - _NEAR_RECORD_WITHIN, lo + _NEAR_RECORD_WITHIN)
+            for cluster_id, (lo, _) in early.items()
+        }
+        records = self._group_within(PROBE_MINUTES, near, _FIRST_AND_COUNT)
+        return {
+            cluster_id: min(row["minute_min"], early[cluster_id][0])
+            for cluster_id, row in records.items()
+            if row["minute_count"] > 1
+        }
 
     def _find_begins_after(self, lone: Mapping[str, datetime]) -> dict[str, datetime]:
         """Return by cluster the first later minute whose record came in time, or has another near to it."""
-        within = F.expr(_NEAR_INTERVAL)
-        later = self._read_of_clusters(lone).where(F.col("minute") > F.col("first"))
-        in_order = Window.partitionBy("cluster_id").orderBy("minute")
-        minutes = (
-            later.groupBy("cluster_id", "minute")
-            .agg(F.min("ingested_at").alias("ingested_at"), F.count(F.lit(1)).alias("records"))
-            .withColumn("following", F.lead("minute").over(in_order))
-        )
-        came_in_time = F.col("ingested_at") <= F.col("minute") + within
-        is_followed = F.col("following") <= F.col("minute") + within
-        begins = (
-            minutes.where(came_in_time | is_followed | (F.col("records") > 1))
-            .groupBy("cluster_id")
-            .agg(F.min("minute").alias("begin"))
-        )
-        return {row["cluster_id"]: to_utc(row["begin"]) for row in begins.collect()}
+        begins: dict[str, datetime] = {}
+        waiting, days = dict(lone), 1
+        while waiting and (files := self._list_since(min(waiting.values()))):
+            ends = {cluster_id: after + timedelta(days=days) for cluster_id, after in waiting.items()}
+            spans = ClusterSpans.of(
+                {
+                    cluster_id: (after + _MINUTE, ends[cluster_id] + _NEAR_RECORD_WITHIN)
+                    for cluster_id, after in waiting.items()
+                }
+            )
+            records = self._lake.scan(
+                files.of_days(spans.days),
+                (*_MINUTES, "ingested_at"),
+                spans.where,
+                partial(_group_minutes, spans),
+                _RECORDS_OF_MINUTE.merge,
+            )
+            begins |= find_begins(records, ends, _NEAR_RECORD_WITHIN)
+            waiting = {name: end for name, end in ends.items() if name not in begins}
+            days *= 2
+        return begins
 
-    def _read_of_clusters(self, firsts: Mapping[str, datetime]) -> DataFrame:
-        """Return the stored records of clusters, each with its cluster's minute as ``first``."""
-        frame = create_dataframe(
-            self._spark, list(firsts.items()), "early_cluster_id string, first timestamp"
+    def _list_since(self, at: datetime) -> TableFiles | None:
+        """Return the files of bronze of a time's day and later ones; None if there is none."""
+        files = self._lake.list_files(PROBE_MINUTES)
+        later = files.select(lambda file: file.day is not None and file.day >= at.date())
+        return later if later.files else None
+
+    def _group_within(
+        self, table: Table, spans: Mapping[str, tuple[datetime, datetime]], grouping: Grouping
+    ) -> dict[str, dict[str, Any]]:
+        """Return the aggregates by cluster of the minutes in a span of each."""
+        if not spans:
+            return {}
+        within = ClusterSpans.of(spans)
+        groups = self._lake.scan(
+            self._lake.list_files(table, within.days),
+            _MINUTES,
+            within.where,
+            partial(_group_rows, within, grouping),
+            grouping.merge,
         )
-        records = self._lake.read(PROBE_MINUTES).select("cluster_id", "minute", "ingested_at")
-        return records.join(F.broadcast(frame), F.col("cluster_id") == F.col("early_cluster_id"))
+        return {row["cluster_id"]: row for row in groups.to_pylist()}
 
     def _find_next_records(self, touched: Mapping[str, tuple[datetime, datetime]]) -> dict[str, datetime]:
         """Return the next minute with a record after late records, of clusters where it comes soon enough."""
-        late = [
-            (cluster_id, hi, hi + _NEXT_RECORD_WITHIN)
+        late = {
+            cluster_id: (hi + _MINUTE, hi + _NEXT_RECORD_WITHIN)
             for cluster_id, (_, hi) in touched.items()
             if (bounds := self._bounds.get(cluster_id)) and hi < bounds.last_minute
-        ]
-        if not late:
-            return {}
-        late_ends = create_dataframe(
-            self._spark, late, "late_cluster_id string, last_late timestamp, until timestamp"
-        )
-        days = list_utc_days((last_late, until) for _, last_late, until in late)
-        records = self._lake.read(PROBE_MINUTES).where(F.col("day").isin(days))
-        follows = (F.col("minute") > F.col("last_late")) & (F.col("minute") <= F.col("until"))
-        next_records = records.join(
-            F.broadcast(late_ends), (F.col("cluster_id") == F.col("late_cluster_id")) & follows
-        )
-        rows = next_records.groupBy("cluster_id").agg(F.min("minute").alias("first")).collect()
-        return {row["cluster_id"]: to_utc(row["first"]) for row in rows}
+        }
+        records = self._group_within(PROBE_MINUTES, late, _FIRST)
+        return {cluster_id: row["minute_min"] for cluster_id, row in records.items()}
 
     def _read_brokers_at_watermark(self, clusters: Sequence[str]) -> dict[str, tuple[int, ...]]:
         """Return by cluster the brokers that silver has a row of at the cluster's last minute."""
         if not clusters:
             return {}
-        watermarks = [(cluster_id, self._bounds[cluster_id].last_minute) for cluster_id in clusters]
-        days = list_utc_days((minute, minute) for _, minute in watermarks)
-        rows = self._lake.read(BROKER_MINUTES).where(F.col("day").isin(days))
-        frame = create_dataframe(self._spark, watermarks, "watermark_cluster_id string, watermark timestamp")
-        last_rows = rows.join(
-            F.broadcast(frame),
-            (F.col("cluster_id") == F.col("watermark_cluster_id")) & (F.col("minute") == F.col("watermark")),
+        lasts = {cluster_id: self._bounds[cluster_id].last_minute for cluster_id in clusters}
+        spans = ClusterSpans.of({cluster_id: (last, last) for cluster_id, last in lasts.items()})
+        rows = self._lake.scan(
+            self._lake.list_files(BROKER_MINUTES, spans.days),
+            (*_MINUTES, "broker_id"),
+            spans.where,
+            partial(_group_rows, spans, _BROKERS),
+            _BROKERS.merge,
         )
-        brokers = last_rows.groupBy("cluster_id").agg(F.collect_set("broker_id").alias("brokers")).collect()
-        return dict.fromkeys(clusters, ()) | {row["cluster_id"]: tuple(row["brokers"]) for row in brokers}
+        brokers: dict[str, list[int]] = {cluster_id: [] for cluster_id in clusters}
+        for row in rows.to_pylist():
+            brokers[row["cluster_id"]].append(row["broker_id"])
+        return {cluster_id: tuple(sorted(ids)) for cluster_id, ids in brokers.items()}
 
     def _read_first_reported_brokers(self, range_: MinuteRange) -> tuple[int, ...] | None:
         """Return the brokers that the first records of a range name."""
@@ -303,6 +322,34 @@ class SilverBounds:
             ]
         )
         return tuple(reported.unique().to_pylist()) if records.num_rows else None
+
+
+def _group_rows(spans: ClusterSpans, grouping: Grouping, rows: pa.Table) -> pa.Table:
+    return grouping.summarize(spans.select(rows))
+
+
+def _group_minutes(spans: ClusterSpans, records: pa.Table) -> pa.Table:
+    return _group_rows(spans, _RECORDS_OF_MINUTE, records)
+
+
+def find_begins(records: pa.Table, ends: Mapping[str, datetime], near: timedelta) -> dict[str, datetime]:
+    """Return by cluster the first minute, up to its end, whose record came in time or has another near to it.
+
+    ``records`` has for each cluster and minute the number of its records, and when the first was ingested.
+    """
+    begins: dict[str, datetime] = {}
+    in_order = records.sort_by([("cluster_id", "ascending"), ("minute", "ascending")]).to_pylist()
+    for row, following in zip_longest(in_order, in_order[1:]):
+        cluster_id, minute = row["cluster_id"], row["minute"]
+        is_followed = (
+            following is not None
+            and following["cluster_id"] == cluster_id
+            and following["minute"] <= minute + near
+        )
+        came_in_time = row["ingested_at_min"] <= minute + near
+        if minute <= ends[cluster_id] and (came_in_time or is_followed or row["ingested_at_count"] > 1):
+            begins.setdefault(cluster_id, minute)
+    return begins
 
 
 def find_brokers_at_end(range_: MinuteRange, observed: Mapping[str, ObservedMinutes]) -> tuple[int, ...]:

@@ -12,8 +12,9 @@ from fleetgauge_pipelines.io.table_files import FILE, TableFiles, write_files
 from fleetgauge_pipelines.jobs.changed_rows import ChangedRows, write_differences
 from fleetgauge_pipelines.quality.silver_facts import SilverFacts, compute_silver_facts
 from fleetgauge_pipelines.transforms.causes import BROKER_COLUMNS, recompute_causes
+from fleetgauge_pipelines.transforms.cluster_spans import ClusterSpans
 from fleetgauge_pipelines.transforms.lists import Flags
-from fleetgauge_pipelines.transforms.records import COLUMNS, to_minutes, to_times
+from fleetgauge_pipelines.transforms.records import COLUMNS, to_minutes
 from fleetgauge_pipelines.transforms.silver import ClusterWork, ObservedMinutes, compute_silver
 
 
@@ -105,15 +106,9 @@ def _write_changed(task: SilverTask, table: Table, wanted: pa.Table) -> ChangedR
 
 def _read_spans(files: TableFiles, works: Sequence[ClusterWork], columns: Sequence[str]) -> pa.Table:
     """Return the rows of a table in the spans of works."""
-    spans = [work.span for work in works]
-    clusters = [span.cluster_id for span in spans]
-    firsts, lasts = np.array([(span.first, span.last) for span in spans]).T
-    lo, hi = to_times(np.array([firsts.min(), lasts.max()]))
-    # Ranges, because Arrow then knows of most files that all their rows are wanted, and copies none.
-    where = (pc.field("minute") >= lo) & (pc.field("minute") <= hi)
-    where &= (pc.field("cluster_id") >= min(clusters)) & (pc.field("cluster_id") <= max(clusters))
-    table = files.read(columns, where)
-    number = np.asarray(pc.index_in(table["cluster_id"], pa.array(clusters)).fill_null(-1), np.int64)
-    minutes = to_minutes(table["minute"])
-    wanted = (number >= 0) & (minutes >= firsts[number]) & (minutes <= lasts[number])
-    return table if wanted.all() else table.filter(pa.array(wanted))
+    spans = ClusterSpans(
+        [work.span.cluster_id for work in works],
+        np.array([work.span.first for work in works], np.int64),
+        np.array([work.span.last for work in works], np.int64),
+    )
+    return spans.select(files.read(columns, spans.where))

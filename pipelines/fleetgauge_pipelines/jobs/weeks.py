@@ -11,7 +11,7 @@ from fleetgauge_core.slo.utc_days import list_utc_days
 from fleetgauge_core.tables import BROKER_MINUTES, CLUSTER_MINUTES
 from fleetgauge_pipelines.io.lake import Lake
 from fleetgauge_pipelines.io.table_files import TableFiles
-from fleetgauge_pipelines.jobs.tasks import run_tasks
+from fleetgauge_pipelines.io.tasks import run_tasks
 from fleetgauge_pipelines.jobs.week_tasks import ComputedWeek, WeeksTask, compute_weeks
 from fleetgauge_pipelines.quality.gold_facts import SilverCounts
 from fleetgauge_pipelines.transforms.cluster_weeks import WeekDefinition

@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -58,6 +59,8 @@ def summarize_records(records: pa.Table) -> list[RecordSummary]:
 
 
 _NAMES = ("cluster_id", "kafka_cluster_uuid")
+#: The columns of bronze that are summarized.
+SUMMARY_COLUMNS = (*_NAMES, "minute", "expected_brokers", "broker_id")
 
 
 def _list_distinct(named: pa.Table, column: str) -> Iterator[tuple[str, str, int]]:
@@ -84,3 +87,37 @@ def _join(left: RecordSummary, right: RecordSummary) -> RecordSummary:
         left.period.extend(right.period),
         left.brokers | right.brokers,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSummary:
+    """A summary of records in bronze, and when the first of them was ingested."""
+
+    summary: RecordSummary
+    first_ingested_at: datetime
+
+
+def summarize_stored(records: pa.Table) -> list[StoredSummary]:
+    """Return a summary for each cluster and Kafka cluster ID that rows of bronze name."""
+    ingested = records.group_by(list(_NAMES)).aggregate([("ingested_at", "min")])
+    keys = zip(*(ingested[name].to_pylist() for name in _NAMES), strict=True)
+    first = dict(zip(keys, ingested["ingested_at_min"].to_pylist(), strict=True))
+    return [
+        StoredSummary(summary, first[summary.cluster_id, summary.kafka_id])
+        for summary in summarize_records(records)
+    ]
+
+
+def merge_stored(parts: Iterable[list[StoredSummary]]) -> list[StoredSummary]:
+    """Return one summary for each cluster and Kafka cluster ID."""
+    merged: dict[tuple[str, str], StoredSummary] = {}
+    for stored in chain.from_iterable(parts):
+        key = stored.summary.cluster_id, stored.summary.kafka_id
+        before = merged.get(key)
+        merged[key] = stored if before is None else _join_stored(before, stored)
+    return list(merged.values())
+
+
+def _join_stored(left: StoredSummary, right: StoredSummary) -> StoredSummary:
+    first = min(left.first_ingested_at, right.first_ingested_at)
+    return StoredSummary(_join(left.summary, right.summary), first)

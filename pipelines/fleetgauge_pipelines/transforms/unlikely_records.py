@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from itertools import chain
 
 import numpy as np
 import pyarrow as pa
@@ -101,6 +102,26 @@ def find_unconfirmed_brokers(
             )
             breaches[row] = "unconfirmed_brokers", detail
     return breaches
+
+
+def group_named_brokers(records: pa.Table) -> list[NamedBrokers]:
+    """Return the brokers that rows of bronze (BROKER_COLUMNS) name."""
+    listed, lists = number_lists(Lists.from_arrow(records["expected_brokers"]))
+    return merge_named_brokers([_group_named(records, listed, lists)])
+
+
+def merge_named_brokers(parts: Iterable[Iterable[NamedBrokers]]) -> list[NamedBrokers]:
+    """Return each cluster's sets of brokers once, with the lowest and the highest run and sequence of all."""
+    merged: dict[tuple[str, frozenset[int]], NamedBrokers] = {}
+    for named in chain.from_iterable(parts):
+        before = merged.get((named.cluster_id, named.brokers), named)
+        merged[named.cluster_id, named.brokers] = NamedBrokers(
+            named.cluster_id,
+            named.brokers,
+            (min(before.first[0], named.first[0]), min(before.first[1], named.first[1])),
+            (max(before.last[0], named.last[0]), max(before.last[1], named.last[1])),
+        )
+    return list(merged.values())
 
 
 def _group_named(records: pa.Table, listed: Ints, lists: list[frozenset[int]]) -> Iterator[NamedBrokers]:

@@ -11,12 +11,19 @@ from hypothesis import strategies as st
 from fleetgauge_core.contract.bounds import MAX_UNCONFIRMED_BROKERS
 from fleetgauge_core.tables import PROBE_MINUTES
 from fleetgauge_core.tables.arrow_schema import arrow_schema
-from fleetgauge_pipelines.transforms.record_summaries import Period, merge_summaries, summarize_records
+from fleetgauge_pipelines.transforms.record_summaries import (
+    Period,
+    merge_stored,
+    merge_summaries,
+    summarize_records,
+    summarize_stored,
+)
 from fleetgauge_pipelines.transforms.unlikely_records import (
     BROKER_COLUMNS,
-    NamedBrokers,
     find_other_kafka_ids,
     find_unconfirmed_brokers,
+    group_named_brokers,
+    merge_named_brokers,
 )
 
 NOON = datetime(2026, 4, 1, 12, tzinfo=UTC)
@@ -42,17 +49,18 @@ RECORDS = st.lists(
 
 def to_table(records: list[Record]) -> pa.Table:
     schema = arrow_schema(PROBE_MINUTES)
-    names = ("kafka_cluster_uuid", "minute", *BROKER_COLUMNS)
-    return pa.Table.from_pylist(records, pa.schema([schema.field(name) for name in names]))
+    names = ("kafka_cluster_uuid", "minute", "ingested_at", *BROKER_COLUMNS)
+    rows = [record | {"ingested_at": record["minute"] + MINUTE} for record in records]
+    return pa.Table.from_pylist(rows, pa.schema([schema.field(name) for name in names]))
 
 
 def name_brokers(record: Record) -> frozenset[int]:
     return frozenset((*record["expected_brokers"], record["broker_id"]))
 
 
-@given(RECORDS, RECORDS, st.sets(st.sampled_from("ab")), st.sets(st.integers(0, 7)))
+@given(RECORDS, RECORDS, st.sets(st.sampled_from("ab")), st.sets(st.integers(0, 7)), st.integers(0, 8))
 def test_brokers_that_one_record_alone_names_are_unconfirmed(
-    records: list[Record], stored: list[Record], clusters: set[str], refused: set[int]
+    records: list[Record], stored: list[Record], clusters: set[str], refused: set[int], split: int
 ) -> None:
     without = {row for row in refused if row < len(records)}
     asked = [
@@ -62,13 +70,11 @@ def test_brokers_that_one_record_alone_names_are_unconfirmed(
     ]
     naming: dict[tuple[str, int], set[Any]] = defaultdict(set)
     identities: dict[str, set[Any]] = defaultdict(set)
-    named = []
     for record in (*(record for _, record in asked), *stored):
         identity = record["run_id"], record["sequence"]
         identities[record["cluster_id"]].add(identity)
         for broker in name_brokers(record):
             naming[record["cluster_id"], broker].add(identity)
-        named.append(NamedBrokers(record["cluster_id"], name_brokers(record), identity, identity))
     wanted = {}
     for row, record in asked:
         cluster_id = record["cluster_id"]
@@ -76,7 +82,8 @@ def test_brokers_that_one_record_alone_names_are_unconfirmed(
         if alone > MAX_UNCONFIRMED_BROKERS and len(identities[cluster_id]) > 1:
             wanted[row] = f"names {alone} brokers that no other record names, at most 8"
 
-    breaches = find_unconfirmed_brokers(to_table(records), named[len(asked) :], clusters, without)
+    parts = (group_named_brokers(to_table(part)) for part in (stored[:split], stored[split:]))
+    breaches = find_unconfirmed_brokers(to_table(records), merge_named_brokers(parts), clusters, without)
 
     assert {row: detail for row, (_, detail) in breaches.items()} == wanted
 
@@ -88,6 +95,9 @@ def test_summaries_of_two_parts_are_those_of_all_records(records: list[Record], 
         of_group[record["cluster_id"], record["kafka_cluster_uuid"]].append(record)
     parts = (records[:split], records[split:])
     summaries = merge_summaries(summary for part in parts for summary in summarize_records(to_table(part)))
+    stored = merge_stored(summarize_stored(to_table(part)) for part in parts)
+    assert [each.summary for each in stored] == summaries
+    assert all(each.first_ingested_at == each.summary.period.first + MINUTE for each in stored)
     assert {(summary.cluster_id, summary.kafka_id) for summary in summaries} == of_group.keys()
     for summary in summaries:
         group = of_group[summary.cluster_id, summary.kafka_id]

@@ -11,7 +11,7 @@ from fleetgauge_pipelines.io.table_files import TableFile, TableFiles
 S = TypeVar("S")
 T = TypeVar("T")
 
-#: Tasks a core into which the files of a scan are divided: some are larger than others.
+#: Tasks a core among which files are divided: some have more to do than others.
 _TASKS_A_CORE = 4
 
 
@@ -23,10 +23,9 @@ def run_tasks(spark: SparkSession, work: Callable[[S], T], inputs: Sequence[S]) 
     return results
 
 
-def scan_files(spark: SparkSession, files: TableFiles, work: Callable[[TableFiles], T]) -> list[T]:
+def map_files(spark: SparkSession, files: TableFiles, work: Callable[[TableFiles], T]) -> list[T]:
     """Let tasks do the work for some of the files each; return the results in the order of the files."""
-    parts = divide_files(files, _TASKS_A_CORE * spark.sparkContext.defaultParallelism)
-    return run_tasks(spark, work, parts)
+    return run_tasks(spark, work, divide_files(files, _TASKS_A_CORE * spark.sparkContext.defaultParallelism))
 
 
 def divide_files(files: TableFiles, most_parts: int) -> list[TableFiles]:
