@@ -41,6 +41,7 @@ from fleetgauge_local.runner_protocol import BrokerFault, FaultKind
 from fleetgauge_local.simulated_history import simulate_history
 from fleetgauge_local.traffic import BILLING
 from fleetgauge_pipelines.io.cache import default_cache_folder
+from fleetgauge_pipelines.io.class_archive import writing_archive
 from fleetgauge_pipelines.io.jars import SPARK_LOCK, fetch_jars
 from fleetgauge_pipelines.io.java import find_java
 
@@ -68,7 +69,7 @@ class _DemoOptions:
     @property
     def locks(self) -> tuple[Path, ...]:
         """The lock files of all jars that the demo needs."""
-        return (KAFKA_LOCK, SPARK_LOCK, *((MIRROR_LOCK,) if self.regions else ()))
+        return (SPARK_LOCK, KAFKA_LOCK, *((MIRROR_LOCK,) if self.regions else ()))
 
 
 def run_demo(
@@ -120,8 +121,12 @@ def _run(options: _DemoOptions, progress: ReportProgress, started: float, shutdo
     ensure_usable_path(str(directory / "lake"))
     _check_resources(directory)
     find_java(default_cache_folder(), progress)
-    for lock in options.locks:
-        fetch_jars(lock, default_cache_folder(), progress)
+    # Spark's are first: its archive of classes is written while the others are fetched.
+    first, *others = options.locks
+    fetch_jars(first, default_cache_folder(), progress)
+    with writing_archive():
+        for lock in others:
+            fetch_jars(lock, default_cache_folder(), progress)
     for old in ("lake", "logs", "spool"):
         shutil.rmtree(directory / old, ignore_errors=True)
     past = _simulate_past(directory, progress) if options.with_history else None

@@ -147,7 +147,7 @@ def test_the_command_adds_up_its_pieces_and_reports_where_it_stopped(
     config = tmp_path / "fleet.yaml"
     config.write_text(yaml.safe_dump(DOCUMENT))
     lake = Lake(spark, str(tmp_path / "lake"))
-    monkeypatch.setattr(backfill_command, "open_lake_for_writing", lambda *_: nullcontext((spark, lake)))
+    monkeypatch.setattr(backfill_command, "open_lake_for_pipeline", lambda *_: nullcontext((spark, lake)))
     monkeypatch.setattr(backfill, "PIECE_BYTES", 1)
     (folder / "a.avro").unlink()
     command = ["--from", str(folder), "--config", str(config), "--clock", "2026-04-01T12:00:30Z", "--json"]

@@ -185,7 +185,7 @@ def test_the_command_replays_the_selected_rows_and_counts_the_released_ones(
     config = tmp_path / "fleet.yaml"
     config.write_text(yaml.safe_dump({"lake": str(scene.folder), **MENDED}))
     monkeypatch.setattr(
-        quarantine_command, "open_lake_for_writing", lambda *_: nullcontext((scene.spark, scene.lake))
+        quarantine_command, "open_lake_for_pipeline", lambda *_: nullcontext((scene.spark, scene.lake))
     )
 
     def replay(*arguments: str) -> Result:

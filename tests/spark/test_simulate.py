@@ -87,7 +87,7 @@ def simulated_lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
     arguments = ["--to", str(folder), *WISH]
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(
-            simulate_command, "open_lake_for_writing", lambda at: nullcontext((spark, Lake(spark, at)))
+            simulate_command, "open_lake_for_pipeline", lambda at: nullcontext((spark, Lake(spark, at)))
         )
         first = CliRunner().invoke(simulate_cli.simulate, arguments, catch_exceptions=False)
         before = versions(folder / "lake")

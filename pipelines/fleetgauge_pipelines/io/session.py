@@ -4,12 +4,18 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from fleetgauge_pipelines.io.cache import default_cache_folder
+from fleetgauge_pipelines.io.class_archive import (
+    list_reading_options,
+    list_writing_options,
+    locate_archive,
+)
 from fleetgauge_pipelines.io.errors import JarError
 from fleetgauge_pipelines.io.jars import SPARK_LOCK, fetch_jars
 from fleetgauge_pipelines.io.java import find_java
@@ -94,13 +100,15 @@ def is_submitted() -> bool:
     return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
-def open_session(app: str, progress: Callable[[str], None]) -> SparkSession:
+def open_session(app: str, progress: Callable[[str], None], archive_to: Path | None = None) -> SparkSession:
     """Return a session with Delta, Kafka and Avro; spark-submit's master, memory and jars take precedence.
+
+    With ``archive_to`` its JVM writes an archive of the classes that it has loaded there when it ends.
 
     Raises: SetupError when there is no usable Java or the jars are missing.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    conf = _start_driver(app, progress)
+    conf = _start_driver(app, progress, archive_to)
     _prepare_driver(SparkContext._jvm)
     if (master := conf.get("spark.master", "")) == "local[*]":
         conf.set("spark.master", f"local[*,{_LOCAL_ATTEMPTS}]")
@@ -116,16 +124,23 @@ def open_session(app: str, progress: Callable[[str], None]) -> SparkSession:
     return session
 
 
-def _start_driver(app: str, progress: Callable[[str], None]) -> SparkConf:
+def _start_driver(app: str, progress: Callable[[str], None], archive_to: Path | None) -> SparkConf:
     """Start the driver's JVM, unless spark-submit has, and return the settings that it was started with."""
     start_conf = SparkConf(loadDefaults=False)
     if not is_submitted():
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-        os.environ["JAVA_HOME"] = str(find_java(default_cache_folder(), progress).home)
-        jars = fetch_jars(SPARK_LOCK, default_cache_folder(), progress)
+        cache = default_cache_folder()
+        java = find_java(cache, progress)
+        os.environ["JAVA_HOME"] = str(java.home)
+        jars = fetch_jars(SPARK_LOCK, cache, progress)
         start_conf.set("spark.jars", ",".join(str(jar) for jar in jars))
         key, value = DRIVER_SETTING
-        start_conf.set(key, f"{value} {_COMPILE_QUICKLY}")
+        classes = (
+            list_writing_options(archive_to)
+            if archive_to
+            else list_reading_options(locate_archive(cache, java))
+        )
+        start_conf.set(key, " ".join((value, _COMPILE_QUICKLY, *classes)))
         start_conf.set("spark.app.name", app).set("spark.ui.showConsoleProgress", "false")
     progress("starting Spark")
     with _redirect_stdout_to_stderr():

@@ -17,7 +17,7 @@ from fleetgauge_core.runtime.cli import InputError, print_json
 from fleetgauge_core.runtime.console import console
 from fleetgauge_core.runtime.supervision import request_shutdown_on_error, supervise_process
 from fleetgauge_pipelines.jobs.batch_report import COUNT_NAMES, count_batch, print_batch
-from fleetgauge_pipelines.jobs.lake_session import SHUTDOWN_DEADLINE_S, open_lake_for_writing
+from fleetgauge_pipelines.jobs.lake_session import SHUTDOWN_DEADLINE_S, open_lake_for_pipeline
 
 if TYPE_CHECKING:
     from fleetgauge_pipelines.jobs.backfill import BackfillResult, RecordSource, ReportPiece
@@ -51,7 +51,7 @@ def fill_lake(
     changes = () if change_file is None else _read_changes(change_file, fleet, now)
     with (
         supervise_process(SHUTDOWN_DEADLINE_S) as shutdown,
-        open_lake_for_writing(location or fleet.lake, only_writer) as (spark, lake),
+        open_lake_for_pipeline(location or fleet.lake, only_writer) as (spark, lake),
         request_shutdown_on_error(shutdown),
     ):
         from fleetgauge_pipelines.jobs.backfill import run_backfill

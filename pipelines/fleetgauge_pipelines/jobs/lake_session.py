@@ -1,6 +1,7 @@
 """The Spark session of a command and its lake. Spark is imported when the lake is opened."""
 
 import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -41,6 +42,22 @@ def open_lake_for_writing(
         open_lake_for_reading(location) as (spark, lake),
     ):
         yield spark, lake.with_lease(lease)
+
+
+@contextmanager
+def open_lake_for_pipeline(
+    location: str, only_writer: bool = False
+) -> Iterator[tuple["SparkSession", "Lake"]]:
+    """Yield what open_lake_for_writing does, to a command that validates what it writes.
+
+    great-expectations is imported while Spark starts.
+    """
+    ensure_usable_path(location)
+    from fleetgauge_pipelines.quality.gate import load_great_expectations
+
+    threading.Thread(target=load_great_expectations, name="great-expectations", daemon=True).start()
+    with open_lake_for_writing(location, only_writer) as opened:
+        yield opened
 
 
 @contextmanager

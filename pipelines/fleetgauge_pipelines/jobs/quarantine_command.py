@@ -17,7 +17,7 @@ from fleetgauge_core.runtime.cli import InputError, print_json
 from fleetgauge_core.runtime.console import console
 from fleetgauge_core.tables import QUARANTINE
 from fleetgauge_pipelines.jobs.batch_report import COUNT_NAMES, count_batch, print_batch
-from fleetgauge_pipelines.jobs.lake_session import open_lake_for_writing
+from fleetgauge_pipelines.jobs.lake_session import open_lake_for_pipeline
 
 _HEX_BYTES = 64
 
@@ -81,7 +81,7 @@ def replay_records(
     if "://" not in where and not Path(where, QUARANTINE.path).is_dir():
         raise InputError(f"{where}: no table {QUARANTINE.path} found; name the lake with --lake")
     selection = QuarantineFilter(reason, source, _utc(since))
-    with open_lake_for_writing(where, only_writer) as (spark, lake):
+    with open_lake_for_pipeline(where, only_writer) as (spark, lake):
         from fleetgauge_pipelines.jobs.quarantine import run_replay
 
         with console.status("replaying rows of quarantine"):

@@ -14,7 +14,7 @@ from fleetgauge_core.runtime.cli import InputError, print_json
 from fleetgauge_core.runtime.console import console
 from fleetgauge_core.runtime.shutdown import ShutdownFlag
 from fleetgauge_core.runtime.supervision import request_shutdown_on_error, supervise_process
-from fleetgauge_pipelines.jobs.lake_session import SHUTDOWN_DEADLINE_S, open_lake_for_writing
+from fleetgauge_pipelines.jobs.lake_session import SHUTDOWN_DEADLINE_S, open_lake_for_pipeline
 from fleetgauge_pipelines.jobs.progress import ReportProgress, show_progress
 from fleetgauge_pipelines.jobs.simulate_cli import DEFAULT_RECORD_MINUTES, DEFAULT_WEEKS
 from fleetgauge_pipelines.jobs.simulate_folder import SimulatedFolder
@@ -165,7 +165,7 @@ def _write_lake(
     request: _SimulationRequest, folder: SimulatedFolder, advance: ReportProgress, shutdown: ShutdownFlag
 ) -> dict[str, int]:
     fleet = load_fleet(folder.config)
-    with open_lake_for_writing(fleet.lake) as (spark, lake), request_shutdown_on_error(shutdown):
+    with open_lake_for_pipeline(fleet.lake) as (spark, lake), request_shutdown_on_error(shutdown):
         from fleetgauge_pipelines.jobs.simulate import simulate_lake
 
         rows = simulate_lake(spark, lake, fleet, request.simulated, advance)

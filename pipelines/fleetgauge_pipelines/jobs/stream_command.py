@@ -18,7 +18,7 @@ from fleetgauge_core.runtime.shutdown import ShutdownFlag
 from fleetgauge_core.runtime.steady_clock import SteadyClock, read_wall_clock
 from fleetgauge_core.runtime.supervision import request_shutdown_on_error, supervise_process
 from fleetgauge_pipelines.jobs.batch_report import COUNT_NAMES, count_batch, print_batch
-from fleetgauge_pipelines.jobs.lake_session import SHUTDOWN_DEADLINE_S, open_lake_for_writing
+from fleetgauge_pipelines.jobs.lake_session import SHUTDOWN_DEADLINE_S, open_lake_for_pipeline
 from fleetgauge_pipelines.jobs.metrics import StreamMetrics
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def process_topics(
 
     def run(shutdown: ShutdownFlag) -> None:
         with (
-            open_lake_for_writing(location or fleet.lake, only_writer) as (spark, lake),
+            open_lake_for_pipeline(location or fleet.lake, only_writer) as (spark, lake),
             request_shutdown_on_error(shutdown),
             explain_telemetry_errors(),
         ):

@@ -1,5 +1,6 @@
 """The quality gate: great-expectations validates a suite on a few rows of aggregates."""
 
+import importlib
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -41,13 +42,18 @@ class ExpectationResult:
         return QualityVerdict(self.expectation, position not in self.failed_rows, json.dumps(observed))
 
 
+def load_great_expectations() -> Any:
+    """Import great-expectations, which takes seconds, and return it."""
+    # It reads the variable when it is imported.
+    os.environ["GX_ANALYTICS_ENABLED"] = "false"
+    return importlib.import_module("great_expectations")
+
+
 class QualityGate:
     """A suite of expectations, read once and validated as often as needed."""
 
     def __init__(self, suite: Path) -> None:
-        # great-expectations reads the variable when it is imported, so it is imported after this line.
-        os.environ["GX_ANALYTICS_ENABLED"] = "false"
-        import great_expectations as gx
+        gx = load_great_expectations()
         from great_expectations.data_context.types.base import ProgressBarsConfig
 
         context = gx.get_context(mode="ephemeral")

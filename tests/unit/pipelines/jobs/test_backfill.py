@@ -140,7 +140,7 @@ def test_a_missing_input_is_named(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("fleet.yaml").write_text("clusters: [{id: orders, bootstrap: 'orders:9092'}]\n")
-    monkeypatch.setattr(backfill_command, "open_lake_for_writing", lambda *_: nullcontext((None, None)))
+    monkeypatch.setattr(backfill_command, "open_lake_for_pipeline", lambda *_: nullcontext((None, None)))
     result = CliRunner().invoke(backfill_cli.backfill, arguments, env={"COLUMNS": "200"})
     assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (2, "", 1)
     assert message in result.stderr

@@ -23,7 +23,7 @@ def fail(*_):
 stub = types.ModuleType("fleetgauge_pipelines.jobs.simulate")
 stub.simulate_lake = fail
 sys.modules[stub.__name__] = stub
-simulate_command.open_lake_for_writing = open_lake
+simulate_command.open_lake_for_pipeline = open_lake
 simulate_command.SHUTDOWN_DEADLINE_S = 0.5
 run()
 """

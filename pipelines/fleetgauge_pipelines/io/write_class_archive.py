@@ -1,0 +1,71 @@
+"""Write the archive of the classes that Spark's driver loads, and print its path.
+
+It has the classes that are loaded after some small work of each kind that the pipeline has for Spark.
+"""
+
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import pyarrow as pa
+from pyspark import SparkContext
+from pyspark.sql import DataFrame, SparkSession
+
+from fleetgauge_pipelines.io.cache import default_cache_folder, lock_folder
+from fleetgauge_pipelines.io.class_archive import locate_archive
+from fleetgauge_pipelines.io.java import find_java
+from fleetgauge_pipelines.io.session import open_session
+from fleetgauge_pipelines.io.small_frames import create_dataframe
+from fleetgauge_pipelines.io.tasks import run_tasks
+
+_PARTIAL = ".partial-"
+_ENDING_S = 120
+
+
+def write_archive(cache: Path, progress: Callable[[str], None]) -> Path:
+    """Write the archive unless there is one, and return its path."""
+    archive = locate_archive(cache, find_java(cache, progress))
+    with (
+        lock_folder(archive.parent, progress),
+        tempfile.TemporaryDirectory(dir=archive.parent, prefix=_PARTIAL) as scratch,
+    ):
+        if not archive.exists():
+            partial = Path(scratch, archive.name)
+            _load_classes(open_session("class archive", progress, archive_to=partial), Path(scratch))
+            _end_jvm()
+            partial.rename(archive)
+    return archive
+
+
+def _load_classes(spark: SparkSession, scratch: Path) -> None:
+    run_tasks(spark, abs, range(2))
+    rows = create_dataframe(spark, [(number,) for number in range(2)], "value bigint")
+    rows.mapInArrow(_pass_on, "value bigint").collect()
+    stream = spark.readStream.format("rate").load().writeStream.foreachBatch(_store_and_count)
+    query = stream.option("checkpointLocation", str(scratch / "checkpoint")).start()
+    query.processAllAvailable()
+    query.stop()
+    spark.stop()
+
+
+def _pass_on(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    yield from batches
+
+
+def _store_and_count(rows: DataFrame, _: int) -> None:
+    rows.persist().count()
+    rows.unpersist()
+
+
+def _end_jvm() -> None:
+    """End the JVM, which writes the archive then."""
+    gateway: Any = SparkContext._gateway
+    gateway.shutdown()
+    gateway.proc.stdin.close()
+    gateway.proc.wait(_ENDING_S)
+
+
+if __name__ == "__main__":
+    click.echo(write_archive(default_cache_folder(), lambda text: click.echo(text, err=True)))
