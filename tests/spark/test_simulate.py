@@ -32,6 +32,7 @@ from fleetgauge_pipelines.jobs.changes import add_changes, read_change_file
 from fleetgauge_pipelines.jobs.simulate_records import write_record_files
 from fleetgauge_pipelines.simulation import IncidentKind, SimulatedFleet
 from fleetgauge_pipelines.simulation.causes import find_cause_intervals, find_causes
+from fleetgauge_pipelines.simulation.events import list_health_events
 from fleetgauge_pipelines.simulation.silver import make_cluster_minutes
 from tests.oracle import week_rules
 from tests.oracle.compare import find_differences
@@ -161,7 +162,7 @@ def test_silver_matches_the_model(simulated_lake: SimulatedLake) -> None:
             row["minute"]: row for row in simulated_lake.of_cluster(CLUSTER_MINUTES, profile.cluster_id)
         }
         part = simulated.simulate_week(cluster, 1)
-        reasons = find_cause_intervals(simulated, cluster)
+        reasons = find_cause_intervals(simulated, cluster, list_health_events(simulated, cluster))
         columns = {**make_cluster_minutes(part), "cause": find_causes(part, OBJECTIVE_US, reasons)}
         at = [simulated.start + WEEK + n * MINUTE for n in range(7 * 24 * 60)]
         for name in CLUSTER_MINUTES.compared_columns:

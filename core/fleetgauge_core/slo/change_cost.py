@@ -137,12 +137,21 @@ def _collect_differences(series: LossSeries, window: range, measured: float) -> 
     values = values[(~np.isnan(values)).sum(axis=1) > MIN_CONTROLS]
     if not len(values):
         return np.zeros(0)
+    # Of all differences only their set is wanted, so each row may be in the order of its values, NaN last.
+    ordered = np.sort(values, axis=1)
     differences = [
-        values[:, position] - np.nanmedian(np.delete(values, position, axis=1), axis=1)
-        for position in range(CONTROL_WEEKS)
+        ordered[:, rank] - _find_medians(np.delete(ordered, rank, axis=1)) for rank in range(CONTROL_WEEKS)
     ]
     every: NDArray[np.float64] = np.concatenate(differences)
     return np.compress(~np.isnan(every), every)
+
+
+def _find_medians(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the median of each row's numbers, which ascend and precede its NaN, as numpy.nanmedian does."""
+    # That one takes ten times as long for rows of a few values.
+    at, count = np.arange(len(rows)), (~np.isnan(rows)).sum(axis=1)
+    medians: NDArray[np.float64] = (rows[at, (count - 1) // 2] + rows[at, count // 2]) / 2
+    return medians
 
 
 def _find_shortest_interval(values: NDArray[np.float64]) -> tuple[float, float]:

@@ -1,13 +1,14 @@
 """Write a simulated fleet's history to a lake: silver from the model, gold from silver by the real job."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import timedelta
+from itertools import chain
 
 from pyspark.sql import SparkSession
 
-from fleetgauge_core.contract import Leg
+from fleetgauge_core.contract import HealthEvent, Leg
 from fleetgauge_core.fleet import Fleet
 from fleetgauge_core.slo.minute_range import MinuteRange
 from fleetgauge_core.tables import (
@@ -24,7 +25,7 @@ from fleetgauge_pipelines.jobs.progress import ReportProgress
 from fleetgauge_pipelines.jobs.settings import make_week_calendar
 from fleetgauge_pipelines.simulation import SimulatedFleet, SimulatedIncident
 from fleetgauge_pipelines.simulation.causes import find_cause_intervals, find_causes
-from fleetgauge_pipelines.simulation.events import make_health_events
+from fleetgauge_pipelines.simulation.events import list_health_events
 from fleetgauge_pipelines.simulation.latency_trend import HOUR, WEEK
 from fleetgauge_pipelines.simulation.silver import FAILURE, Columns, make_broker_minutes, make_cluster_minutes
 
@@ -55,19 +56,29 @@ def simulate_lake(
 ) -> SimulatedRowCounts:
     """Fill an empty lake with the whole history, as a pipeline would have left it at the history's end."""
     lake.create_tables()
-    _write_minutes(lake, fleet, simulated, advance)
+    events = [list_health_events(simulated, cluster) for cluster in range(simulated.clusters)]
+    _write_minutes(lake, fleet, simulated, events, advance)
     _write_broker_minutes(lake, simulated, advance)
-    _write_events(lake, simulated)
+    lake.table_store(HEALTH_EVENTS).append([asdict(event) for event in chain.from_iterable(events)])
+    lake.table_store(CHANGES).append([asdict(record) for record in simulated.change_records()])
     pipeline = Pipeline(spark, lake, fleet)
     pipeline.open()
     _compute_weeks(pipeline, fleet, simulated, advance)
     pipeline.compute_change_costs(simulated.end)
     tables = (CLUSTER_MINUTES, BROKER_MINUTES, CLUSTER_WEEKS, FLEET_WEEKS)
-    return SimulatedRowCounts(*(lake.read(table).count() for table in tables))
+    return SimulatedRowCounts(*(lake.list_files(table).rows for table in tables))
 
 
-def _write_minutes(lake: Lake, fleet: Fleet, simulated: SimulatedFleet, advance: ReportProgress) -> None:
-    intervals = [find_cause_intervals(simulated, cluster) for cluster in range(simulated.clusters)]
+def _write_minutes(
+    lake: Lake,
+    fleet: Fleet,
+    simulated: SimulatedFleet,
+    events: Sequence[Sequence[HealthEvent]],
+    advance: ReportProgress,
+) -> None:
+    intervals = [
+        find_cause_intervals(simulated, cluster, of_cluster) for cluster, of_cluster in enumerate(events)
+    ]
 
     def columns(cluster: int, week: int) -> Columns:
         simulated_week = simulated.simulate_week(cluster, week)
@@ -129,17 +140,6 @@ def _hours_around(simulated: SimulatedFleet, incident: SimulatedIncident) -> set
         for at in (incident.start - _INCIDENT_MARGIN, incident.end + _INCIDENT_MARGIN)
     )
     return set(range(max(0, first), min(last + 1, simulated.hours)))
-
-
-def _write_events(lake: Lake, simulated: SimulatedFleet) -> None:
-    events = [
-        asdict(event)
-        for cluster in range(simulated.clusters)
-        for incident in simulated.incidents(cluster)
-        for event in make_health_events(incident)
-    ]
-    lake.table_store(HEALTH_EVENTS).append(events)
-    lake.table_store(CHANGES).append([asdict(record) for record in simulated.change_records()])
 
 
 def _compute_weeks(

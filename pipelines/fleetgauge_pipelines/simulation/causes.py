@@ -1,6 +1,6 @@
 """The causes of a simulated week's bad minutes, by the findings and changes that would have been recorded."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from datetime import timedelta
 from typing import Any
@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fleetgauge_core.contract import HealthEvent
 from fleetgauge_core.slo.causes import CauseInterval, HealthTransition, find_cause
 from fleetgauge_core.slo.change_causes import RecordedChange, build_cause_intervals
-from fleetgauge_pipelines.simulation.events import make_health_events
 from fleetgauge_pipelines.simulation.fleet import SimulatedFleet
 from fleetgauge_pipelines.simulation.silver import compute_client_censored_p99_us
 from fleetgauge_pipelines.simulation.simulated_week import SimulatedWeek
@@ -19,10 +19,11 @@ _MINUTE = timedelta(minutes=1)
 _CHANGE_FIELDS = tuple(field.name for field in fields(RecordedChange))
 
 
-def find_cause_intervals(simulated: SimulatedFleet, cluster: int) -> list[CauseInterval]:
-    """Return the intervals that the health events and changes of a cluster explain."""
+def find_cause_intervals(
+    simulated: SimulatedFleet, cluster: int, events: Iterable[HealthEvent]
+) -> list[CauseInterval]:
+    """Return the intervals that the health events of a cluster, and its changes, explain."""
     profile = simulated.profile(cluster)
-    events = (event for incident in simulated.incidents(cluster) for event in make_health_events(incident))
     changes = (
         record
         for change in (*simulated.changes(cluster), *simulated.releases())

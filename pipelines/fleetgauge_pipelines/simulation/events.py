@@ -12,6 +12,7 @@ from fleetgauge_core.contract import (
     ProbePulse,
 )
 from fleetgauge_core.detection import FleetHealth, fold_pulse
+from fleetgauge_pipelines.simulation.fleet import SimulatedFleet
 from fleetgauge_pipelines.simulation.incidents import IncidentKind, SimulatedIncident
 
 _WINDOW_MS = 15_000
@@ -33,6 +34,11 @@ _OBSERVED_BEFORE, _REPORTED_WITHIN, _CLEARED_WITHIN = (
 )
 #: From the end of the hang until the broker leads again and a probe has succeeded.
 _RECOVERED_AFTER_MS = 1_000
+
+
+def list_health_events(simulated: SimulatedFleet, cluster: int) -> list[HealthEvent]:
+    """Return the health events of all incidents of a cluster."""
+    return [event for incident in simulated.incidents(cluster) for event in make_health_events(incident)]
 
 
 def make_health_events(incident: SimulatedIncident) -> tuple[HealthEvent, ...]:

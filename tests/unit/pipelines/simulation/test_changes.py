@@ -8,6 +8,7 @@ import numpy as np
 from fleetgauge_core.contract import ClusterChange
 from fleetgauge_pipelines.simulation import SimulatedFleet
 from fleetgauge_pipelines.simulation.causes import find_cause_intervals, find_causes
+from fleetgauge_pipelines.simulation.events import list_health_events
 from tests.unit.pipelines.simulation.histories import WEEK, history
 
 CLUSTERS, WEEKS = 15, 8
@@ -36,7 +37,7 @@ def _name_causes(fleet: SimulatedFleet) -> dict[tuple[str, int], str]:
     """Return the cause of each bad minute by cluster and minute since 1970."""
     causes = {}
     for cluster, profile in enumerate(fleet.profiles):
-        intervals = find_cause_intervals(fleet, cluster)
+        intervals = find_cause_intervals(fleet, cluster, list_health_events(fleet, cluster))
         for week in range(fleet.weeks):
             simulated_week = fleet.simulate_week(cluster, week)
             first = int(simulated_week.start.timestamp()) // 60
