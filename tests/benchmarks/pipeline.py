@@ -45,7 +45,7 @@ from tests.spark.spark_work import SparkWork, count_spark_work
 QUANTILE_ROWS, SAMPLES = 1_440_000, 100
 WEEK_BROKERS = 1_000
 #: Broker-minutes of the client leg; bronze has twice as many records.
-GROWTH_SIZES = (500_000, 1_000_000, 2_000_000, 5_000_000)
+GROWTH_SIZES = (250_000, 500_000, 1_000_000, 2_500_000, 5_000_000, 10_000_000)
 LATE_RECORDS = 10_000
 STREAM_BROKER_MINUTES = 200_000
 #: Minutes, and how many of the first are not counted: a stream runs for weeks with its code compiled.

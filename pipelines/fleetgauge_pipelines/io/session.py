@@ -73,6 +73,8 @@ _SETTINGS: Mapping[str, str] = {
     "spark.sql.streaming.stopTimeout": "10s",
     # Workers end when they have been idle for a minute, and imports take the processor for a second.
     "spark.python.daemon.module": "fleetgauge_pipelines.jobs.worker_daemon",
+    # Arrow's allocator keeps what is free for a while: a worker would hold twice what a task needs.
+    "spark.executorEnv.MIMALLOC_PURGE_DELAY": "0",
 }
 
 #: How often a task is tried on one machine: a Python worker may be killed where memory is short. Spark itself

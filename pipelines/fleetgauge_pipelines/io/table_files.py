@@ -39,6 +39,8 @@ _CHECKPOINT_EVERY = 10
 _POSITION = "__position"
 #: Rows of a file that are in memory at a time while it is scanned or written again.
 _ROWS_AT_ONCE = 100_000
+#: A row group of a file has at most so many rows: whole, its lists need not be put together.
+_ROWS_OF_GROUP = 2**20
 _DATA_FILE = re.compile(r"(?:day=\d{4}-\d\d-\d\d/)?part-[\w.-]+\.parquet")
 
 #: Of a file without statistics, so many bytes are taken for a row.
@@ -115,7 +117,7 @@ class TableFiles:
         Raises: DataFileError.
         """
         with naming_damaged_files(self.location):
-            return self._scan(columns, where).to_table()
+            return self._scan(columns, where, _ROWS_OF_GROUP).to_table()
 
     def read_parts(self, columns: Sequence[str], where: pc.Expression | None = None) -> Iterator[pa.Table]:
         """Yield the same rows, at most 100,000 at a time.
@@ -123,17 +125,19 @@ class TableFiles:
         Raises: DataFileError.
         """
         with naming_damaged_files(self.location):
-            for batch in self._scan(columns, where).to_batches():
+            for batch in self._scan(columns, where, _ROWS_AT_ONCE).to_batches():
                 yield pa.Table.from_batches([batch])
 
-    def _scan(self, columns: Sequence[str], where: pc.Expression | None) -> pa_dataset.Scanner:
+    def _scan(
+        self, columns: Sequence[str], where: pc.Expression | None, batch_rows: int
+    ) -> pa_dataset.Scanner:
         filesystem, format_ = open_filesystem(self.location), pa_dataset.ParquetFileFormat()
         fragments = [
             format_.make_fragment(file.path, filesystem, file.describe_rows()) for file in self.files
         ]
         dataset = pa_dataset.FileSystemDataset(fragments, self.schema, format_, filesystem)
         options = pa_dataset.ParquetFragmentScanOptions(page_checksum_verification=True)
-        return dataset.scanner(list(columns), where, batch_size=_ROWS_AT_ONCE, fragment_scan_options=options)
+        return dataset.scanner(list(columns), where, batch_size=batch_rows, fragment_scan_options=options)
 
 
 def list_files(
