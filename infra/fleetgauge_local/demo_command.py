@@ -120,13 +120,14 @@ def _run(options: _DemoOptions, progress: ReportProgress, started: float, shutdo
     directory = options.directory
     ensure_usable_path(str(directory / "lake"))
     _check_resources(directory)
-    find_java(default_cache_folder(), progress)
+    cache = default_cache_folder()
+    java = find_java(cache, progress)
     # Spark's are first: its archive of classes is written while the others are fetched.
     first, *others = options.locks
-    fetch_jars(first, default_cache_folder(), progress)
-    with writing_archive():
+    fetch_jars(first, cache, progress)
+    with writing_archive(cache, java, progress):
         for lock in others:
-            fetch_jars(lock, default_cache_folder(), progress)
+            fetch_jars(lock, cache, progress)
     for old in ("lake", "logs", "spool"):
         shutil.rmtree(directory / old, ignore_errors=True)
     past = _simulate_past(directory, progress) if options.with_history else None

@@ -13,6 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from fleetgauge_core.tables import QUARANTINE
+from fleetgauge_pipelines.jobs import silver
 from tests.chaos.random_fleets import hold
 
 ROOT = Path(__file__).parents[2]
@@ -41,6 +42,17 @@ def test_fifty_random_fleets_match_the_oracle_in_a_distant_time_zone(
         path: comparison.differences for path, comparison in compared.items() if comparison.differences
     } == {}
     assert {path for path, comparison in compared.items() if not comparison.rows} == {QUARANTINE.path}
+
+
+def test_units_of_a_few_records_match_the_oracle(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Minutes that are stored already, clusters that nobody measured where one of many units begins."""
+    monkeypatch.setattr(silver, "MOST_RECORDS", 40)
+    compared = hold(spark, tmp_path, SEED + 1, 15)
+    assert {
+        path: comparison.differences for path, comparison in compared.items() if comparison.differences
+    } == {}
 
 
 @pytest.mark.thorough

@@ -7,10 +7,11 @@ The archive is a file of the cache, written once by another process. Without one
 import hashlib
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from importlib.metadata import version
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+import pyspark
 
 from fleetgauge_pipelines.io.java import Java
 
@@ -20,8 +21,12 @@ _ENDING_S = 10
 
 
 def locate_archive(cache: Path, java: Java) -> Path:
-    """Return where the archive of this Java and this Spark is."""
-    written_for = f"{java.home} {java.version} {version('pyspark')}"
+    """Return where the archive of this Java and this Spark is.
+
+    Java refuses an archive of the same classes from another place, or from files that were written again.
+    """
+    jars = Path(pyspark.__file__).parent / "jars"
+    written_for = f"{java.home} {java.version} {jars} {jars.stat().st_mtime_ns}"
     return cache / "classes" / f"spark-{hashlib.sha256(written_for.encode()).hexdigest()[:16]}.jsa"
 
 
@@ -43,22 +48,30 @@ _QUIET = ("-Xlog:cds=off", "-Xlog:cds+dynamic=off")
 
 
 @contextmanager
-def writing_archive() -> Iterator[None]:
+def writing_archive(cache: Path, java: Java, progress: Callable[[str], None]) -> Iterator[None]:
     """Let another process write the archive during the block, if it is missing, and wait for it at the end.
 
     Without a writable cache or enough memory there will be no archive, and nothing else changes.
     """
-    command = [sys.executable, "-m", _WRITER]
+    if locate_archive(cache, java).exists():
+        yield
+        return
     quiet = subprocess.DEVNULL
-    with subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=quiet, start_new_session=True) as writer:
+    with subprocess.Popen(
+        [sys.executable, "-m", _WRITER], stdin=quiet, stdout=quiet, stderr=quiet, start_new_session=True
+    ) as writer:
         try:
             yield
-            writer.wait(_WRITING_S)
-        except subprocess.TimeoutExpired:
-            pass
+            progress("archiving Spark's classes (once)")
+            _wait(writer, _WRITING_S)
         finally:
             writer.terminate()
-            try:
-                writer.wait(_ENDING_S)
-            except subprocess.TimeoutExpired:
+            if not _wait(writer, _ENDING_S):
                 writer.kill()
+
+
+def _wait(process: subprocess.Popen[bytes], timeout_s: float) -> bool:
+    """Return whether a process ends in time."""
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(timeout_s)
+    return process.returncode is not None

@@ -181,9 +181,9 @@ class Lake:
     def list_files(self, table: Table, days: Collection[date] | None = None) -> TableFiles:
         """Return the files of a table's newest version, of some days if it is partitioned by day.
 
-        They have the bounds of the table's key, and of the cluster and the minute.
+        They have the bounds of the key, of the cluster and the minute, and of when rows were ingested.
         """
-        bounded = {*table.key, "cluster_id", "minute"} & set(table.column_names)
+        bounded = {*table.key, "cluster_id", "minute", "ingested_at"} & set(table.column_names)
         return list_files(self._open(table), self.path(table), bounded, days)
 
     def scan(
@@ -196,7 +196,7 @@ class Lake:
     ) -> T:
         """Let tasks summarize columns of the rows for which a condition holds; return all merged.
 
-        A task summarizes at most 100,000 rows at a time. What is merged is at least one summary.
+        A task summarizes at most 20,000 rows at a time. What is merged is at least one summary.
         """
         work = partial(_summarize, columns, where, summarize, merge)
         return merge(map_files(self._spark, files, work) or [work(files)])

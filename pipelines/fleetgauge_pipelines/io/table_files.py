@@ -37,8 +37,12 @@ _LAST_CHARACTER = "\U0010ffff"
 #: opens the tables that it reads. delta-rs itself does it after a hundred.
 _CHECKPOINT_EVERY = 10
 _POSITION = "__position"
-#: Rows of a file that are in memory at a time while it is scanned or written again.
-_ROWS_AT_ONCE = 100_000
+#: Rows of a file that are in memory at a time while it is written again, and those that a scan yields.
+_ROWS_AT_ONCE, _ROWS_OF_PART = 100_000, 20_000
+#: Features of a table whose files do not have its rows as they are.
+_NOT_IN_FILES = frozenset({"deletionVectors", "columnMapping"})
+#: Spark cuts bounds of times to milliseconds.
+_CUT = timedelta(milliseconds=1)
 #: A row group of a file has at most so many rows: whole, its lists need not be put together.
 _ROWS_OF_GROUP = 2**20
 _DATA_FILE = re.compile(r"(?:day=\d{4}-\d\d-\d\d/)?part-[\w.-]+\.parquet")
@@ -54,6 +58,10 @@ class DataFileError(OperationalError):
     """A data file of the lake cannot be read; the message is one line."""
 
 
+class UnreadableTableError(OperationalError):
+    """A table's log changes what its files have, in a way that is not supported."""
+
+
 class TableChangedError(OperationalError):
     """Another process has changed a table between a read and a commit that rests on it."""
 
@@ -64,6 +72,7 @@ class TableFile:
 
     path: str
     day: date | None
+    bytes: int
     rows: int
     lowest: Mapping[str, Any]
     highest: Mapping[str, Any]
@@ -120,31 +129,48 @@ class TableFiles:
             return self._scan(columns, where, _ROWS_OF_GROUP).to_table()
 
     def read_parts(self, columns: Sequence[str], where: pc.Expression | None = None) -> Iterator[pa.Table]:
-        """Yield the same rows, at most 100,000 at a time.
+        """Yield the same rows, at most 20,000 at a time.
 
         Raises: DataFileError.
         """
         with naming_damaged_files(self.location):
-            for batch in self._scan(columns, where, _ROWS_AT_ONCE).to_batches():
+            for batch in self._scan(columns, where, _ROWS_OF_PART).to_batches():
                 yield pa.Table.from_batches([batch])
 
     def _scan(
         self, columns: Sequence[str], where: pc.Expression | None, batch_rows: int
     ) -> pa_dataset.Scanner:
-        filesystem, format_ = open_filesystem(self.location), pa_dataset.ParquetFileFormat()
+        sizes = {file.path: file.bytes for file in self.files}
+        filesystem, format_ = open_filesystem(self.location, sizes), pa_dataset.ParquetFileFormat()
         fragments = [
             format_.make_fragment(file.path, filesystem, file.describe_rows()) for file in self.files
         ]
         dataset = pa_dataset.FileSystemDataset(fragments, self.schema, format_, filesystem)
         options = pa_dataset.ParquetFragmentScanOptions(page_checksum_verification=True)
-        return dataset.scanner(list(columns), where, batch_size=batch_rows, fragment_scan_options=options)
+        # Arrow itself would read sixteen batches ahead.
+        ahead = {"batch_readahead": 2, "fragment_readahead": 1}
+        return dataset.scanner(
+            list(columns), where, batch_size=batch_rows, fragment_scan_options=options, **ahead
+        )
 
 
 def list_files(
     delta: DeltaTable, location: str, bounded: Collection[str], days: Collection[date] | None
 ) -> TableFiles:
-    """Return the files of a version, or those of some days, with the bounds of some columns."""
+    """Return the files of a version, or those of some days, with the bounds of some columns.
+
+    Raises: UnreadableTableError if rows of files are deleted or renamed by the table's log.
+    """
+    unreadable = _NOT_IN_FILES & set(delta.protocol().reader_features or ())
+    if unreadable:
+        raise UnreadableTableError(
+            f"{location}: another writer has given the table {', '.join(sorted(unreadable))}, which cannot "
+            "be read here: purge and remove this feature, or restore the table from a backup"
+        )
     actions = pa.table(delta.get_add_actions(flatten=True))
+    wanted = {"path", "partition.day", "size_bytes", "num_records"}
+    wanted |= {f"{key}.{name}" for key in ("min", "max", "null_count") for name in bounded}
+    actions = actions.select([name for name in actions.column_names if name in wanted])
     if days is not None:
         actions = actions.filter(pc.is_in(actions["partition.day"], pa.array(list(days), pa.date32())))
     schema = pa.schema(delta.schema().to_arrow())
@@ -156,10 +182,11 @@ def _describe_file(action: Mapping[str, Any], bounded: Collection[str]) -> Table
     for name in bounded:
         lowest, highest, nulls = (action.get(f"{key}.{name}") for key in ("min", "max", "null_count"))
         if lowest is not None and highest is not None and nulls == 0:
-            bounds[name] = lowest, highest
+            bounds[name] = lowest, highest + _CUT if isinstance(highest, datetime) else highest
     return TableFile(
         action["path"],
         action.get("partition.day"),
+        action["size_bytes"],
         action["size_bytes"] // _BYTES_A_ROW if rows is None else rows,
         {name: lowest for name, (lowest, _) in bounds.items()},
         {name: highest for name, (_, highest) in bounds.items()},
@@ -186,11 +213,14 @@ def _partition(day: date | None) -> dict[str, str | None]:
     return {} if day is None else {"day": str(day)}
 
 
-def open_filesystem(location: str) -> pa_fs.FileSystem:
-    """Return the folder of a table, local or in an object store; credentials come from the environment."""
+def open_filesystem(location: str, sizes: Mapping[str, int] | None = None) -> pa_fs.FileSystem:
+    """Return the folder of a table, local or in an object store; credentials come from the environment.
+
+    ``sizes`` are those of files, in bytes, which an object store then need not be asked for.
+    """
     if "://" not in location:
         return pa_fs.SubTreeFileSystem(location, pa_fs.LocalFileSystem())
-    return pa_fs.PyFileSystem(DeltaStorageHandler(location, storage_options(location)))
+    return pa_fs.PyFileSystem(DeltaStorageHandler(location, storage_options(location), dict(sizes or {})))
 
 
 @contextmanager

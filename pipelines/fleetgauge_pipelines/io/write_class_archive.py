@@ -3,6 +3,9 @@
 It has the classes that are loaded after some small work of each kind that the pipeline has for Spark.
 """
 
+import shutil
+import signal
+import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -31,12 +34,20 @@ def write_archive(cache: Path, progress: Callable[[str], None]) -> Path:
         lock_folder(archive.parent, progress),
         tempfile.TemporaryDirectory(dir=archive.parent, prefix=_PARTIAL) as scratch,
     ):
+        _remove_abandoned(archive.parent, Path(scratch))
         if not archive.exists():
             partial = Path(scratch, archive.name)
             _load_classes(open_session("class archive", progress, archive_to=partial), Path(scratch))
             _end_jvm()
             partial.rename(archive)
     return archive
+
+
+def _remove_abandoned(folder: Path, scratch: Path) -> None:
+    """Remove what a process that was killed has left."""
+    for abandoned in folder.glob(f"{_PARTIAL}*"):
+        if abandoned != scratch:
+            shutil.rmtree(abandoned, ignore_errors=True)
 
 
 def _load_classes(spark: SparkSession, scratch: Path) -> None:
@@ -68,4 +79,6 @@ def _end_jvm() -> None:
 
 
 if __name__ == "__main__":
+    # What was begun is removed also when the process is told to end.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     click.echo(write_archive(default_cache_folder(), lambda text: click.echo(text, err=True)))

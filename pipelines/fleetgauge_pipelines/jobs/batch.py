@@ -195,7 +195,7 @@ class Pipeline:
 
     @cached_property
     def _gate(self) -> QualityGate:
-        # Created for the first batch, because great-expectations takes seconds to import.
+        # Created for the first batch: great-expectations takes seconds to import.
         return QualityGate(BATCH_SUITE_FILE)
 
     def _judge(self, ingested: IngestResult, silver: SilverFacts) -> tuple[QualityVerdict, ...]:

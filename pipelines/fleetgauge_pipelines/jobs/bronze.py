@@ -3,7 +3,7 @@
 import pickle
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from functools import partial
 from typing import Any
 
@@ -54,6 +54,7 @@ from fleetgauge_pipelines.transforms.record_summaries import (
     summarize_records,
 )
 
+_END_OF_TIME = datetime.max.replace(tzinfo=UTC)
 _SPAN = Grouping(("cluster_id",), (("minute", "min"), ("minute", "max")))
 
 
@@ -152,11 +153,17 @@ class BronzeWriter:
         return result, AcceptedRecords(raw, candidates.keys.filter(pa.array(accepted)))
 
     def find_stored(self, since: datetime | None) -> IngestResult:
-        """Return the minutes of the records that were stored at ``since`` or later; of all if it is None."""
+        """Return the minutes of the fleet's records that were stored at ``since`` or later; None: of all."""
         where = None if since is None else pc.field("ingested_at") >= since
         files = self._lake.list_files(PROBE_MINUTES)
+        if since is not None:
+            files = files.select(lambda file: file.overlaps("ingested_at", since, _END_OF_TIME))
         spans = self._lake.scan(files, ("cluster_id", "minute"), where, _SPAN.summarize, _SPAN.merge)
-        touched = {row["cluster_id"]: (row["minute_min"], row["minute_max"]) for row in spans.to_pylist()}
+        touched = {
+            row["cluster_id"]: (row["minute_min"], row["minute_max"])
+            for row in spans.to_pylist()
+            if row["cluster_id"] in self._clusters
+        }
         return IngestResult(0, 0, 0, 0, touched)
 
     def release(self, accepted: AcceptedRecords) -> int:

@@ -109,7 +109,7 @@ class GoldGate:
 
     @cached_property
     def _gate(self) -> QualityGate:
-        # Created for the first weeks, because great-expectations takes seconds to import.
+        # Created for the first weeks: great-expectations takes seconds to import.
         return QualityGate(self._suite)
 
 

@@ -9,7 +9,6 @@ from pyspark.sql import SparkSession
 from fleetgauge_core.fleet import Fleet
 from fleetgauge_core.slo.causes import CauseInterval
 from fleetgauge_core.slo.minute_range import MinuteRange, ceil_to_minute, split_ranges
-from fleetgauge_core.slo.utc_days import list_utc_days
 from fleetgauge_core.tables import (
     BROKER_MINUTES,
     CLUSTER_MINUTES,
@@ -33,17 +32,19 @@ from fleetgauge_pipelines.jobs.silver_units import (
     Unit,
     describe_files,
     list_clusters,
+    list_spans,
     merge_observed,
     plan_units,
     resume_units,
-    select_minutes,
+    select_spans,
 )
 from fleetgauge_pipelines.quality.silver_facts import SilverFacts, merge_silver_facts
 from fleetgauge_pipelines.transforms.expected_brokers import ClusterSpan
-from fleetgauge_pipelines.transforms.records import to_minute, to_time
+from fleetgauge_pipelines.transforms.records import to_minute
 from fleetgauge_pipelines.transforms.silver import ClusterWork, ObservedMinutes
 
-#: A task holds these many records: with their samples some 250 MB.
+#: A task holds about so many records, at most half as many more: with it and them a Python worker takes up
+#: to 700 MB.
 MOST_RECORDS = 250_000
 #: Silver is computed a week at a time, so that a gap of months does not have to fit into memory.
 _MAX_PIECE = timedelta(days=7)
@@ -97,7 +98,7 @@ class SilverWriter:
                 CausesTask(
                     {
                         BROKER_MINUTES: stored[BROKER_MINUTES].at(unit.paths),
-                        CLUSTER_MINUTES: select_minutes(stored[CLUSTER_MINUTES], unit.works),
+                        CLUSTER_MINUTES: select_spans(stored[CLUSTER_MINUTES], list_spans(unit.works)),
                     },
                     self._lake.path(CLUSTER_MINUTES),
                     unit.works,
@@ -118,9 +119,8 @@ class SilverWriter:
 
     def _list_files(self, table: Table, works: Sequence[ClusterWork]) -> TableFiles:
         """Return the files that may have rows of the works."""
-        span = min(work.span.first for work in works), max(work.span.last for work in works)
-        first, last = map(to_time, span)
-        return select_minutes(self._lake.list_files(table, list_utc_days([(first, last)])), works)
+        spans = list_spans(works)
+        return select_spans(self._lake.list_files(table, spans.days), spans)
 
     def _plan_units(self, files: TableFiles, works: Sequence[ClusterWork]) -> list[Unit]:
         if files.rows <= MOST_RECORDS:
@@ -177,7 +177,7 @@ class SilverWriter:
             tasks = [
                 SilverTask(
                     bronze.at(unit.paths),
-                    {table: select_minutes(files, unit.works) for table, files in stored.items()},
+                    {table: select_spans(files, list_spans(unit.works)) for table, files in stored.items()},
                     locations,
                     unit.works,
                     agent_late_us,

@@ -1,9 +1,9 @@
 """Which minutes silver holds of each cluster, and so which minutes a batch has to compute."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from typing import Any
 
 import pyarrow as pa
@@ -21,6 +21,12 @@ from fleetgauge_pipelines.io.lake import Lake
 from fleetgauge_pipelines.io.table_files import TableFiles
 from fleetgauge_pipelines.transforms.cluster_spans import ClusterSpans
 from fleetgauge_pipelines.transforms.grouping import Grouping
+from fleetgauge_pipelines.transforms.record_summaries import (
+    SUMMARY_COLUMNS,
+    RecordSummary,
+    merge_summaries,
+    summarize_records,
+)
 from fleetgauge_pipelines.transforms.records import to_minute, to_time
 from fleetgauge_pipelines.transforms.silver import ObservedMinutes
 
@@ -36,9 +42,10 @@ _NEAR_RECORD_WITHIN = timedelta(hours=1)
 
 _MINUTES = ("cluster_id", "minute")
 _FIRST = Grouping(("cluster_id",), (("minute", "min"),))
-_LAST = Grouping(("cluster_id",), (("minute", "max"),))
+_WRITTEN = Grouping(("cluster_id",), (("minute", "max"), ("recorded", "min")))
 _FIRST_AND_LAST = Grouping(("cluster_id",), (("minute", "min"), ("minute", "max")))
 _FIRST_AND_COUNT = Grouping(("cluster_id",), (("minute", "min"), ("minute", "count")))
+#: No record of bronze lacks a minute or the time at which it was ingested: their counts are those of records.
 _RECORDS_OF_MINUTE = Grouping(_MINUTES, (("ingested_at", "min"), ("ingested_at", "count")))
 _BROKERS = Grouping(("cluster_id", "broker_id"))
 
@@ -64,18 +71,18 @@ class SilverBounds:
     ) -> list[MinuteRange]:
         """Return the minutes that a batch changes; ``touched`` has its first and last minute by cluster."""
         touched = self._skip_lone_records(touched, clock)
-        next_records = self._find_next_records(touched)
+        next_records, firsts = self._find_next_records(touched), self._extend_back(touched)
         ranges = (
             find_affected_range(
                 cluster_id,
-                self._extend_back(cluster, lo),
+                firsts[cluster_id],
                 hi,
                 self._bounds.get(cluster_id),
                 self._clip_since(cluster),
                 cluster.until,
                 next_records.get(cluster_id),
             )
-            for cluster_id, (lo, hi) in touched.items()
+            for cluster_id, (_, hi) in touched.items()
             if (cluster := self._clusters[cluster_id])
         )
         return [range_ for range_ in ranges if range_ is not None]
@@ -112,10 +119,15 @@ class SilverBounds:
         at_watermark |= self._read_brokers_at_watermark(
             [cluster_id for cluster_id, brokers in at_watermark.items() if brokers is None]
         )
+        reported = self._read_first_reported_brokers(
+            {
+                range_.cluster_id: range_.first_record_minute
+                for range_ in ranges
+                if not range_.expected_from and range_.first_record_minute is not None
+            }
+        )
         return {
-            range_.cluster_id: at_watermark[range_.cluster_id]
-            if range_.expected_from
-            else self._read_first_reported_brokers(range_)
+            range_.cluster_id: (at_watermark if range_.expected_from else reported).get(range_.cluster_id)
             for range_ in ranges
         }
 
@@ -159,23 +171,30 @@ class SilverBounds:
     def _read_bounds(self) -> None:
         # The watermark is that of the cluster-minutes. They are written last, so after a batch that failed
         # the minutes are computed again from where both tables agree.
-        minutes = self._group_by_cluster(CLUSTER_MINUTES, None, _FIRST_AND_LAST)
-        written = self._group_by_cluster(BROKER_MINUTES, None, _LAST)
-        recorded = self._group_by_cluster(
-            BROKER_MINUTES, (pc.field("vantages") > 0) | pc.field("agent_late"), _FIRST
+        minutes = self._group_by_cluster(
+            CLUSTER_MINUTES, _MINUTES, _FIRST_AND_LAST.summarize, _FIRST_AND_LAST
+        )
+        written = self._group_by_cluster(
+            BROKER_MINUTES, (*_MINUTES, "vantages", "agent_late"), _summarize_written, _WRITTEN
         )
         self._written = {cluster_id: row["minute_max"] for cluster_id, row in written.items()}
         for cluster_id, row in minutes.items():
             watermark = row["minute_max"]
-            first_record = recorded[cluster_id]["minute_min"] if cluster_id in recorded else watermark
-            self._bounds[cluster_id] = ClusterMinuteBounds(row["minute_min"], watermark, first_record)
+            first_record = written[cluster_id]["recorded_min"] if cluster_id in written else None
+            self._bounds[cluster_id] = ClusterMinuteBounds(
+                row["minute_min"], watermark, first_record or watermark
+            )
 
     def _group_by_cluster(
-        self, table: Table, where: pc.Expression | None, grouping: Grouping
+        self,
+        table: Table,
+        columns: Sequence[str],
+        summarize: Callable[[pa.Table], pa.Table],
+        grouping: Grouping,
+        where: pc.Expression | None = None,
     ) -> dict[str, dict[str, Any]]:
-        """Return the aggregates of a whole table's minutes by cluster."""
-        files = self._lake.list_files(table)
-        groups = self._lake.scan(files, _MINUTES, where, grouping.summarize, grouping.merge)
+        """Return the aggregates of a whole table's rows by cluster."""
+        groups = self._lake.scan(self._lake.list_files(table), columns, where, summarize, grouping.merge)
         return {row["cluster_id"]: row for row in groups.to_pylist()}
 
     def _clip_since(self, cluster: Cluster) -> datetime | None:
@@ -184,14 +203,21 @@ class SilverBounds:
             return cluster.since
         return max(cluster.since, self._kept_from)
 
-    def _extend_back(self, cluster: Cluster, touched_lo: datetime) -> datetime:
+    def _extend_back(self, touched: Mapping[str, tuple[datetime, datetime]]) -> dict[str, datetime]:
         """Return the first minute to read: a record from before `since` names the first expected brokers."""
-        bounds = self._bounds.get(cluster.id)
-        if cluster.since is None or (bounds is not None and touched_lo >= bounds.first_record_minute):
-            return touched_lo
-        records = self._group_by_cluster(PROBE_MINUTES, pc.field("cluster_id") == cluster.id, _FIRST)
-        firsts: list[datetime] = [row["minute_min"] for row in records.values()]
-        return min([touched_lo, *firsts])
+        firsts = {cluster_id: lo for cluster_id, (lo, _) in touched.items()}
+        extended = [
+            cluster_id
+            for cluster_id, lo in firsts.items()
+            if self._clusters[cluster_id].since is not None
+            and ((bounds := self._bounds.get(cluster_id)) is None or lo < bounds.first_record_minute)
+        ]
+        if extended:
+            of_clusters = pc.field("cluster_id").isin(pa.array(extended, pa.string()))
+            records = self._group_by_cluster(PROBE_MINUTES, _MINUTES, _FIRST.summarize, _FIRST, of_clusters)
+            for cluster_id, row in records.items():
+                firsts[cluster_id] = min(firsts[cluster_id], row["minute_min"])
+        return firsts
 
     def _skip_lone_records(
         self, touched: Mapping[str, tuple[datetime, datetime]], clock: datetime
@@ -307,21 +333,36 @@ class SilverBounds:
             brokers[row["cluster_id"]].append(row["broker_id"])
         return {cluster_id: tuple(sorted(ids)) for cluster_id, ids in brokers.items()}
 
-    def _read_first_reported_brokers(self, range_: MinuteRange) -> tuple[int, ...] | None:
-        """Return the brokers that the first records of a range name."""
-        minute = range_.first_record_minute
-        if minute is None:
-            return None
-        of_minute = (pc.field("cluster_id") == range_.cluster_id) & (pc.field("minute") == minute)
-        bronze = self._lake.list_files(PROBE_MINUTES, [minute.date()])
-        records = bronze.read(("broker_id", "expected_brokers"), of_minute)
-        reported = pa.concat_arrays(
-            [
-                records["broker_id"].combine_chunks(),
-                pc.list_flatten(records["expected_brokers"]).combine_chunks(),
-            ]
+    def _read_first_reported_brokers(self, firsts: Mapping[str, datetime]) -> dict[str, tuple[int, ...]]:
+        """Return by cluster the brokers that the records of its minute name, if there are any."""
+        if not firsts:
+            return {}
+        spans = ClusterSpans.of({cluster_id: (first, first) for cluster_id, first in firsts.items()})
+        summaries = self._lake.scan(
+            self._lake.list_files(PROBE_MINUTES, spans.days),
+            SUMMARY_COLUMNS,
+            spans.where,
+            partial(_summarize_within, spans),
+            _merge_summaries,
         )
-        return tuple(reported.unique().to_pylist()) if records.num_rows else None
+        brokers: dict[str, frozenset[int]] = {}
+        for summary in summaries:
+            brokers[summary.cluster_id] = brokers.get(summary.cluster_id, frozenset()) | summary.brokers
+        return {cluster_id: tuple(sorted(ids)) for cluster_id, ids in brokers.items()}
+
+
+def _summarize_written(rows: pa.Table) -> pa.Table:
+    is_recorded = pc.or_(pc.greater(rows["vantages"], 0), rows["agent_late"])
+    recorded = pc.if_else(is_recorded, rows["minute"], pa.scalar(None, rows["minute"].type))
+    return _WRITTEN.summarize(rows.append_column("recorded", recorded))
+
+
+def _summarize_within(spans: ClusterSpans, records: pa.Table) -> list[RecordSummary]:
+    return summarize_records(spans.select(records))
+
+
+def _merge_summaries(parts: Iterable[list[RecordSummary]]) -> list[RecordSummary]:
+    return merge_summaries(chain.from_iterable(parts))
 
 
 def _group_rows(spans: ClusterSpans, grouping: Grouping, rows: pa.Table) -> pa.Table:

@@ -10,9 +10,10 @@ import pyarrow.compute as pc
 from fleetgauge_core.tables import BROKER_MINUTES, CLUSTER_MINUTES, Table
 from fleetgauge_pipelines.io.table_files import FILE, TableFiles, write_files
 from fleetgauge_pipelines.jobs.changed_rows import ChangedRows, write_differences
+from fleetgauge_pipelines.jobs.silver_units import list_spans
+from fleetgauge_pipelines.jobs.span_reads import read_spans
 from fleetgauge_pipelines.quality.silver_facts import SilverFacts, compute_silver_facts
 from fleetgauge_pipelines.transforms.causes import BROKER_COLUMNS, recompute_causes
-from fleetgauge_pipelines.transforms.cluster_spans import ClusterSpans
 from fleetgauge_pipelines.transforms.lists import Flags
 from fleetgauge_pipelines.transforms.records import COLUMNS, to_minutes
 from fleetgauge_pipelines.transforms.silver import ClusterWork, ObservedMinutes, compute_silver
@@ -47,10 +48,12 @@ class ComputedUnit:
 
 def compute_unit(task: SilverTask) -> ComputedUnit:
     """Compute the minutes of a unit, and write files of those rows that no table holds yet."""
-    records = _read_spans(task.bronze, task.works, COLUMNS)
+    spans = list_spans(task.works)
+    records = spans.select(task.bronze.read(COLUMNS, spans.where))
     silver = compute_silver(records, task.works, task.agent_late_us)
+    computed = [work for work in task.works if work.span.cluster_id not in silver.left_out]
     rows = {
-        table: _write_changed(task, table, wanted)
+        table: _write_changed(task, computed, table, wanted)
         for table, wanted in (
             (BROKER_MINUTES, silver.broker_minutes),
             (CLUSTER_MINUTES, silver.cluster_minutes),
@@ -75,9 +78,10 @@ class CausesTask:
 
 def recompute_unit_causes(task: CausesTask) -> ChangedRows:
     """Compute the causes of stored minutes again, and write files of those that change."""
-    minutes = _read_spans(task.stored[CLUSTER_MINUTES], task.works, (*CLUSTER_MINUTES.column_names, FILE))
+    spans = list_spans(task.works)
+    minutes = read_spans(task.stored[CLUSTER_MINUTES], spans, (*CLUSTER_MINUTES.column_names, FILE))
     minutes = minutes.filter(pa.array(_are_within(minutes, task.spans)))
-    brokers = _read_spans(task.stored[BROKER_MINUTES], task.works, BROKER_COLUMNS)
+    brokers = read_spans(task.stored[BROKER_MINUTES], spans, BROKER_COLUMNS)
     return write_differences(
         task.location,
         CLUSTER_MINUTES,
@@ -88,27 +92,22 @@ def recompute_unit_causes(task: CausesTask) -> ChangedRows:
 
 def _are_within(minutes: pa.Table, spans: Sequence[tuple[str, int, int]]) -> Flags:
     """Return which rows are in one of the spans."""
-    clusters = sorted({cluster_id for cluster_id, _, _ in spans})
-    number = np.asarray(pc.index_in(minutes["cluster_id"], pa.array(clusters, pa.string())).fill_null(-1))
+    numbers = {cluster_id: number for number, cluster_id in enumerate({span[0] for span in spans})}
+    number = np.asarray(pc.index_in(minutes["cluster_id"], pa.array(numbers, pa.string())).fill_null(-1))
     at, within = to_minutes(minutes["minute"]), np.zeros(minutes.num_rows, np.bool_)
     for cluster_id, first, last in spans:
-        within |= (number == clusters.index(cluster_id)) & (at >= first) & (at <= last)
+        within |= (number == numbers[cluster_id]) & (at >= first) & (at <= last)
     return within
 
 
-def _write_changed(task: SilverTask, table: Table, wanted: pa.Table) -> ChangedRows:
+def _write_changed(
+    task: SilverTask, works: Sequence[ClusterWork], table: Table, wanted: pa.Table
+) -> ChangedRows:
+    """Write the wanted rows of works that no file holds; what is stored of other works is left alone."""
     location = task.locations[table]
     if table not in task.stored:
         return ChangedRows(tuple(write_files(location, wanted)), {}, wanted.num_rows)
-    stored = _read_spans(task.stored[table], task.works, (*table.column_names, FILE))
+    if not works:
+        return ChangedRows((), {}, 0)
+    stored = read_spans(task.stored[table], list_spans(works), (*table.column_names, FILE))
     return write_differences(location, table, wanted, stored)
-
-
-def _read_spans(files: TableFiles, works: Sequence[ClusterWork], columns: Sequence[str]) -> pa.Table:
-    """Return the rows of a table in the spans of works."""
-    spans = ClusterSpans(
-        [work.span.cluster_id for work in works],
-        np.array([work.span.first for work in works], np.int64),
-        np.array([work.span.last for work in works], np.int64),
-    )
-    return spans.select(files.read(columns, spans.where))

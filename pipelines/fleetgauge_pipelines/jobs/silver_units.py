@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from fleetgauge_pipelines.io.table_files import TableFile, TableFiles
+from fleetgauge_pipelines.transforms.cluster_spans import ClusterSpans
 from fleetgauge_pipelines.transforms.lists import Ints
 from fleetgauge_pipelines.transforms.records import to_minutes, to_time
 from fleetgauge_pipelines.transforms.silver import ClusterWork, ObservedMinutes
@@ -21,16 +22,22 @@ from fleetgauge_pipelines.transforms.silver import ClusterWork, ObservedMinutes
 
 @dataclass(frozen=True, slots=True)
 class FileSpan:
-    """A file: its number of records, the clusters that it has, and the minutes that it may have.
+    """A file: its number of records, the clusters that it has, and its first and last minute.
 
-    ``clusters`` are positions among all clusters to compute, minutes are counted from 1970.
+    ``clusters`` is a bit for each cluster to compute, packed: thousands of files may have thousands of
+    clusters. Minutes are counted from 1970.
     """
 
     path: str
     records: int
-    clusters: Ints
+    clusters: NDArray[np.uint8]
     first: int
     last: int
+
+    @property
+    def positions(self) -> Ints:
+        """The positions of its clusters among all."""
+        return np.flatnonzero(np.unpackbits(self.clusters))
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +48,21 @@ class Unit:
     paths: frozenset[str]
 
 
-def select_minutes(files: TableFiles, works: Sequence[ClusterWork]) -> TableFiles:
-    """Return the files that may have rows of the works' minutes and clusters."""
-    clusters = [work.span.cluster_id for work in works]
-    first, last = min(clusters), max(clusters)
-    lo = to_time(min(work.span.first for work in works))
-    hi = to_time(max(work.span.last for work in works))
+def select_spans(files: TableFiles, spans: ClusterSpans) -> TableFiles:
+    """Return the files that may have rows in spans."""
+    first, last = min(spans.clusters), max(spans.clusters)
+    lo, hi = to_time(int(spans.firsts.min())), to_time(int(spans.lasts.max()))
     return files.select(
         lambda file: file.overlaps("minute", lo, hi) and file.overlaps("cluster_id", first, last)
+    )
+
+
+def list_spans(works: Sequence[ClusterWork]) -> ClusterSpans:
+    """Return the spans of works."""
+    return ClusterSpans(
+        [work.span.cluster_id for work in works],
+        np.array([work.span.first for work in works], np.int64),
+        np.array([work.span.last for work in works], np.int64),
     )
 
 
@@ -60,15 +74,15 @@ def list_clusters(works: Iterable[ClusterWork]) -> list[str]:
 def describe_files(clusters: Sequence[str], files: TableFiles) -> list[FileSpan]:
     """Return which clusters and minutes files have; those that have none of ``clusters`` are left out."""
     spans = (_describe_file(clusters, files, file) for file in files.files)
-    return [span for span in spans if len(span.clusters)]
+    return [span for span in spans if span.clusters.any()]
 
 
 def _describe_file(clusters: Sequence[str], files: TableFiles, file: TableFile) -> FileSpan:
     rows = files.only(file).read(("cluster_id", "minute"))
-    found = pc.index_in(pc.unique(rows["cluster_id"]), pa.array(clusters, pa.string())).drop_null()
+    present = pc.is_in(pa.array(clusters, pa.string()), pc.unique(rows["cluster_id"]))
     minutes = to_minutes(rows["minute"])
     first, last = int(minutes.min(initial=_NEVER)), int(minutes.max(initial=-_NEVER))
-    return FileSpan(file.path, rows.num_rows, np.asarray(found, np.int64), first, last)
+    return FileSpan(file.path, rows.num_rows, np.packbits(np.asarray(present)), first, last)
 
 
 _NEVER = 2**62
@@ -97,27 +111,35 @@ def _cut_by_cluster(
     for number, work in zip(group.tolist(), works, strict=True):
         works_of[number].append(work)
     for file in files:
-        files_of[int(group[file.clusters[0]])].append(file)
+        files_of[int(group[file.positions[0]])].append(file)
     part: list[ClusterWork] = []
     of_part: list[FileSpan] = []
+    records = 0
     for number, of_group in works_of.items():
         part += of_group
         of_part += files_of[number]
-        if sum(file.records for file in of_part) >= most_records:
+        records += sum(file.records for file in files_of[number])
+        if records >= most_records:
             yield of_part, part
-            part, of_part = [], []
+            part, of_part, records = [], [], 0
     if part:
         yield of_part, part
 
 
 def _group_clusters(files: Sequence[FileSpan], clusters: int) -> Ints:
     """Return a number for each cluster, the same for clusters that files connect."""
-    group, before = np.arange(clusters), np.empty(0, np.int64)
-    while not np.array_equal(group, before):
-        before = group.copy()
-        for file in files:
-            group[file.clusters] = group[file.clusters].min()
-    return group
+    # Each number leads to a lower one of its group, and at last to the lowest.
+    parent = np.arange(clusters)
+    for file in files:
+        roots = _find_roots(parent, file.positions)
+        parent[roots] = parent[file.positions] = roots.min()
+    return _find_roots(parent, parent)
+
+
+def _find_roots(parent: Ints, numbers: Ints) -> Ints:
+    while not np.array_equal(numbers, above := parent[numbers]):
+        numbers = above
+    return numbers
 
 
 def _cut_by_time(

@@ -16,7 +16,9 @@ from fleetgauge_core.slo.minute_range import ceil_to_minute
 from fleetgauge_core.slo.week_levels import apply_corrections
 from fleetgauge_core.tables import BROKER_MINUTES, CLUSTER_MINUTES, Table
 from fleetgauge_pipelines.io.table_files import TableFiles
+from fleetgauge_pipelines.jobs.span_reads import read_spans
 from fleetgauge_pipelines.quality.gold_facts import SilverCounts, count_silver_minutes
+from fleetgauge_pipelines.transforms.cluster_spans import ClusterSpans
 from fleetgauge_pipelines.transforms.cluster_weeks import (
     COLUMNS,
     OrderedRows,
@@ -95,7 +97,7 @@ def find_deciding(
 
 
 def _read_minutes(task: WeeksTask) -> pa.Table:
-    return task.silver[CLUSTER_MINUTES].read(COLUMNS, _is_of_clusters(task))
+    return read_spans(task.silver[CLUSTER_MINUTES], _list_spans(task), COLUMNS)
 
 
 def _read_measured(task: WeeksTask, deciding: Iterable[Mapping[str, Ints]]) -> pa.Table:
@@ -103,14 +105,17 @@ def _read_measured(task: WeeksTask, deciding: Iterable[Mapping[str, Ints]]) -> p
     minutes = [at for of_week in deciding for at in of_week.values()]
     times = to_times(np.unique(np.concatenate([np.empty(0, np.int64), *minutes])))
     is_measured = (pc.field("leg") == Leg.CLIENT.value) & pc.field("measured")
-    where = _is_of_clusters(task) & is_measured & pc.field("minute").isin(times)
-    return task.silver[BROKER_MINUTES].read(_BROKER_COLUMNS, where)
+    where = is_measured & pc.field("minute").isin(times)
+    return read_spans(task.silver[BROKER_MINUTES], _list_spans(task), _BROKER_COLUMNS, where)
 
 
-def _is_of_clusters(task: WeeksTask) -> pc.Expression:
-    """Return a condition that the rows of the clusters meet; those of clusters between them also do."""
-    clusters = [week.cluster_id for week in task.weeks]
-    return (pc.field("cluster_id") >= min(clusters)) & (pc.field("cluster_id") <= max(clusters))
+def _list_spans(task: WeeksTask) -> ClusterSpans:
+    """Return the span from the first to the last minute of each cluster's weeks."""
+    spans: dict[str, tuple[datetime, datetime]] = {}
+    for week in task.weeks:
+        starts, ends = spans.get(week.cluster_id, (week.starts, week.ends))
+        spans[week.cluster_id] = min(starts, week.starts), max(ends, week.ends)
+    return ClusterSpans.of(spans)
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,7 +60,7 @@ class CorrectedWeeks:
 def _select_files(files: TableFiles, weeks: Sequence[WeekDefinition]) -> TableFiles:
     """Return the files that may have minutes of weeks, which are in the order of their clusters."""
     first, last = weeks[0].cluster_id, weeks[-1].cluster_id
-    of_days = files.of_days(list_utc_days((week.starts, week.ends) for week in weeks))
+    of_days = files.of_days(set(list_utc_days((week.starts, week.ends) for week in weeks)))
     return of_days.select(lambda file: file.overlaps("cluster_id", first, last))
 
 

@@ -2,15 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fleetgauge_core.slo.utc_days import list_utc_days
 from fleetgauge_pipelines.transforms.lists import Flags, Ints
-from fleetgauge_pipelines.transforms.records import to_minute, to_minutes, to_time, to_times
+from fleetgauge_pipelines.transforms.records import to_minute, to_minutes, to_times
+
+_EPOCH, _MINUTES_A_DAY = date(1970, 1, 1), 24 * 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,14 +32,14 @@ class ClusterSpans:
         return cls(list(spans), bounds[:, 0], bounds[:, 1])
 
     @property
-    def period(self) -> tuple[datetime, datetime]:
-        """The first and the last minute of all spans."""
-        return to_time(int(self.firsts.min())), to_time(int(self.lasts.max()))
-
-    @property
     def days(self) -> list[date]:
-        """The UTC days of the period, by which tables are partitioned."""
-        return list_utc_days([self.period])
+        """The UTC days of the spans, by which tables are partitioned."""
+        days = {
+            day
+            for first, last in set(zip(self.firsts.tolist(), self.lasts.tolist(), strict=True))
+            for day in range(first // _MINUTES_A_DAY, last // _MINUTES_A_DAY + 1)
+        }
+        return [_EPOCH + timedelta(days=day) for day in sorted(days)]
 
     @property
     def where(self) -> pc.Expression:
@@ -46,11 +47,11 @@ class ClusterSpans:
 
         It has ranges alone: of most files Arrow then knows that all their rows meet it, and copies none.
         """
-        lo, hi = to_times(np.array([self.firsts.min(), self.lasts.max()]))
+        lo, end = to_times(np.array([self.firsts.min(), self.lasts.max() + 1]))
         of_clusters = (pc.field("cluster_id") >= min(self.clusters)) & (
             pc.field("cluster_id") <= max(self.clusters)
         )
-        return of_clusters & (pc.field("minute") >= lo) & (pc.field("minute") <= hi)
+        return of_clusters & (pc.field("minute") >= lo) & (pc.field("minute") < end)
 
     def select(self, rows: pa.Table) -> pa.Table:
         """Return the rows in the spans; they have cluster_id and minute."""

@@ -8,7 +8,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+import pytest
 from deltalake import DeltaTable
+from deltalake.table import ProtocolVersions
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,12 +20,15 @@ from fleetgauge_core.tables.arrow_schema import arrow_schema
 from fleetgauge_core.tables.model import make_columns
 from fleetgauge_pipelines.io.table_files import (
     FILE,
+    TableFile,
     TableFiles,
+    UnreadableTableError,
     commit_files,
     list_files,
     rewrite_file,
     write_files,
 )
+from fleetgauge_pipelines.io.tasks import divide_files
 
 TABLE = Table(
     path="silver/rows",
@@ -147,3 +152,25 @@ def test_statistics_count_rows_and_nulls_and_are_not_below_what_they_cut() -> No
             "text": "a" * 32 + LAST_CHARACTER,
             "at": "2026-04-01T00:00:00.001Z",
         }
+
+
+def test_a_table_whose_files_do_not_have_its_rows_as_they_are_is_refused() -> None:
+    with TemporaryDirectory() as lake:
+        location = f"{lake}/{TABLE.path}"
+        store(lake, [[{"text": "a", "at": None, "share": None, "brokers": [], "day": DAYS[0]}]])
+        with pytest.raises(UnreadableTableError, match="deletionVectors"):
+            list_files(_WithDeletionVectors(location), location, (), None)
+
+
+class _WithDeletionVectors(DeltaTable):
+    def protocol(self) -> ProtocolVersions:
+        return ProtocolVersions(3, 7, ["deletionVectors"], ["deletionVectors"])
+
+
+@given(st.lists(st.integers(0, 50), max_size=30), st.integers(1, 9))
+def test_files_are_divided_in_their_order_into_few_parts_of_like_size(rows: list[int], most: int) -> None:
+    files = tuple(TableFile(str(number), None, 1, count, {}, {}) for number, count in enumerate(rows))
+    parts = divide_files(TableFiles("", SCHEMA, files), most)
+    assert [file for part in parts for file in part.files] == list(files)
+    assert len(parts) <= most
+    assert all(part.rows <= -(-sum(rows) // most) + max(rows) for part in parts)

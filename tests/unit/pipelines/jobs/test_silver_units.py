@@ -50,7 +50,7 @@ def plans(draw: st.DrawFn) -> tuple[list[FileSpan], list[ClusterWork]]:
 
 
 def file_span(path: str, records: int, clusters: list[int], first: int, last: int) -> FileSpan:
-    return FileSpan(path, records, np.array(clusters), first, last)
+    return FileSpan(path, records, np.packbits(np.isin(np.arange(len(NAMES)), clusters)), first, last)
 
 
 @given(plans(), st.integers(50, 1000))
@@ -89,7 +89,7 @@ def test_a_unit_names_each_file_with_records_of_it(
     for unit in plan_units(files, planned, most_records):
         for file in files:
             for work in unit.works:
-                is_in_file = clusters.index(work.span.cluster_id) in file.clusters
+                is_in_file = clusters.index(work.span.cluster_id) in file.positions
                 if is_in_file and file.first <= work.span.last and file.last >= work.span.first:
                     assert file.path in unit.paths
 
@@ -146,9 +146,9 @@ def test_a_file_is_described_by_its_rows() -> None:
         table = pa.table(rows, schema=schema)
         pq.write_table(table, f"{folder}/part")
         pq.write_table(table.slice(2), f"{folder}/other")
-        files = tuple(TableFile(path, None, 1, {}, {}) for path in ("part", "other"))
+        files = tuple(TableFile(path, None, 1, 1, {}, {}) for path in ("part", "other"))
         (described,) = describe_files(["a", "b", "c"], TableFiles(folder, schema, files))
-    assert sorted(described.clusters.tolist()) == [1, 2]
+    assert described.positions.tolist() == [1, 2]
     assert (described.path, described.records, described.first, described.last) == ("part", 3, 7, 9)
 
 

@@ -39,5 +39,7 @@ def test_the_days_of_spans_are_those_that_they_touch() -> None:
     before = MIDNIGHT - timedelta(minutes=1)
     assert ClusterSpans.of({"a": (before, before)}).days == [date(2026, 4, 1)]
     spans = ClusterSpans.of({"a": (before, before), "b": (MIDNIGHT, MIDNIGHT)})
-    assert spans.period == (before, MIDNIGHT)
     assert spans.days == [date(2026, 4, 1), date(2026, 4, 2)]
+    later = MIDNIGHT + timedelta(days=9)
+    apart = ClusterSpans.of({"a": (before, before), "b": (later, later)})
+    assert apart.days == [date(2026, 4, 1), date(2026, 4, 11)]
