@@ -5,13 +5,12 @@ The archive is a file of the cache, written once by another process. Without one
 """
 
 import hashlib
+import importlib.util
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-
-import pyspark
 
 from fleetgauge_pipelines.io.java import Java
 
@@ -25,7 +24,9 @@ def locate_archive(cache: Path, java: Java) -> Path:
 
     Java refuses an archive of the same classes from another place, or from files that were written again.
     """
-    jars = Path(pyspark.__file__).parent / "jars"
+    # Not imported, which takes longer than all else here.
+    spark = importlib.util.find_spec("pyspark")
+    jars = Path(spark.origin if spark and spark.origin else "").parent / "jars"
     written_for = f"{java.home} {java.version} {jars} {jars.stat().st_mtime_ns}"
     return cache / "classes" / f"spark-{hashlib.sha256(written_for.encode()).hexdigest()[:16]}.jsa"
 

@@ -1,9 +1,12 @@
 """What a change cost: estimates on simulated fleets with planted changes, and worked numbers."""
 
-from math import exp, log, pi, sin
+from math import exp, log, nan, pi, sin
 from random import Random
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from fleetgauge_core.slo import change_cost
 from fleetgauge_core.slo.change_cost import MINUTES_PER_WEEK, ChangeCost, LossSeries
@@ -124,3 +127,9 @@ def test_too_little_measured_has_no_cost_and_a_gap_is_no_loss() -> None:
     measured_half = estimate_cost(half, window)
     assert measured_half is not None
     assert (measured_half.measured_minutes, measured_half.observed, measured_half.expected) == (30, 1.0, 0.5)
+
+
+@given(st.lists(st.lists(st.just(nan) | st.floats(-1e9, 1e9), min_size=3, max_size=3), min_size=1))
+def test_medians_of_rows_in_order_are_numpys(rows: list[list[float]]) -> None:
+    values = np.sort([row for row in [*rows, [1.0, nan, nan]] if not np.isnan(row).all()], axis=1)
+    np.testing.assert_array_equal(change_cost._find_medians(values), np.nanmedian(values, axis=1))
