@@ -61,9 +61,9 @@ PROCESSES = {
 #: Longer than an undisturbed run takes.
 DEADLINE_S = 1200
 SELF_END_TIMEOUT_S = 60
-#: Delay of an early kill after the start, and of a later kill after the first commit.
-AFTER_START_S = (1.0, 12.0)
-AFTER_A_COMMIT_S = (0.0, 6.0)
+#: Delay of an early kill after the start, and of a later kill after one of the run's commits: whichever.
+AFTER_START_S = (1.0, 8.0)
+AFTER_A_COMMIT_S = (0.0, 0.3)
 #: Quality results describe ingested batches, and an interrupted batch is ingested twice.
 COMPARED = tuple(table for table in ALL_TABLES if table is not QUALITY)
 
@@ -170,14 +170,17 @@ def build_cluster_command() -> tuple[str, ...]:
     )
 
 
-def run_until_killed(run: Command, kind: str, lake: Path, rng: Random) -> Kill | None:
-    """Kill a process of the run; return None if the run ended before that."""
+def run_until_killed(run: Command, kind: str, lake: Path, commits: int, rng: Random) -> Kill | None:
+    """Kill a process of the run, which makes so many commits; return None if the run ended before that."""
     started = time.monotonic()
     before = list_commits(lake)
     if kind not in REPLACED and rng.random() < 0.2:
         _wait_before_kill(run, rng.uniform(*AFTER_START_S))
     else:
-        wait_until(lambda: list_commits(lake) != before or not run.is_alive, DEADLINE_S, "a commit")
+        number = rng.randint(1, commits)
+        wait_until(
+            lambda: len(list_commits(lake) - before) >= number or not run.is_alive, DEADLINE_S, "a commit"
+        )
         _wait_before_kill(run, rng.uniform(*AFTER_A_COMMIT_S))
     wait_until(lambda: _find_process(run, kind) is not None or not run.is_alive, DEADLINE_S, kind)
     victim = _find_process(run, kind)
@@ -196,11 +199,12 @@ def _wait_before_kill(run: Command, seconds: float) -> None:
 
 
 def list_commits(lake: Path) -> set[tuple[str, int]]:
-    """Return the table and time of every commit in the lake."""
+    """Return the table and time of every commit in the lake but those that created its tables."""
     return {
         (table.path, commit.stat().st_mtime_ns)
         for table in ALL_TABLES
         for commit in (lake / table.path / "_delta_log").glob("*.json")
+        if int(commit.stem)
     }
 
 
@@ -231,10 +235,16 @@ def _rest_ends(run: Command) -> bool:
 
 
 def ingest_with_kills(
-    config: Path, batches: Sequence[InputBatch], lake: Path, times: int, rng: Random
+    config: Path,
+    batches: Sequence[InputBatch],
+    commits: Sequence[int],
+    lake: Path,
+    times: int,
+    rng: Random,
 ) -> list[Kill]:
     """Ingest every batch with kills, evenly spread over batches and kinds, until it is complete.
 
+    ``commits`` are those of each batch without a kill.
     A run that ends before its kill leaves the kill to the next batch, or to another lake.
     """
     kills: list[Kill] = []
@@ -247,7 +257,7 @@ def ingest_with_kills(
             kind = REPLACED[number % len(REPLACED)] if is_last else HALVES[len(kills) % len(HALVES)]
             program = cluster if kind == "executor" else FLEETGAUGE
             with start_backfill(config, batch, lake, program) as run:
-                kill = run_until_killed(run, kind, lake, rng)
+                kill = run_until_killed(run, kind, lake, commits[number], rng)
             done = kill is None or (kind in REPLACED and kill.as_it_should)
             if kill is not None:
                 kills.append(kill)
@@ -270,10 +280,14 @@ def demonstrate(folder: Path, times: int, seed: int) -> dict[str, Any]:
     batches = split_records(source, folder, max(2, times // KILLS_PER_BATCH), rng)
     log_progress("running undisturbed")
     clean, lakes, kills = folder / "undisturbed", list[Path](), list[Kill]()
-    assert all(ingest(config, batch, clean) for batch in batches)
+    commits = []
+    for batch in batches:
+        before = list_commits(clean)
+        assert ingest(config, batch, clean), f"see {clean}.log"
+        commits.append(len(list_commits(clean) - before))
     while len(kills) < times:
         lakes.append(folder / f"disturbed-{len(lakes) + 1}")
-        kills += ingest_with_kills(config, batches, lakes[-1], times - len(kills), rng)
+        kills += ingest_with_kills(config, batches, commits, lakes[-1], times - len(kills), rng)
     differences = {
         table.path: [line for lake in lakes for line in find_table_differences(table, lake, clean)]
         for table in COMPARED

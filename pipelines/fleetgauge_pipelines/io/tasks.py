@@ -33,7 +33,7 @@ def divide_files(files: TableFiles, most_parts: int) -> list[TableFiles]:
     parts: list[list[TableFile]] = []
     wanted, rows = max(1, -(-files.rows // most_parts)), 0
     for file in files.files:
-        if not parts or rows >= wanted * len(parts):
+        if not parts or (rows >= wanted * len(parts) and len(parts) < most_parts):
             parts.append([])
         parts[-1].append(file)
         rows += file.rows
