@@ -14,29 +14,43 @@ from pathlib import Path
 
 from fleetgauge_pipelines.io.java import Java
 
+#: In the cache.
+FOLDER = "classes"
 _WRITER = "fleetgauge_pipelines.io.write_class_archive"
 _WRITING_S = 180
 _ENDING_S = 10
 
 
-def locate_archive(cache: Path, java: Java) -> Path:
-    """Return where the archive of this Java and this Spark is.
+def find_archive(cache: Path, java: Java) -> Path | None:
+    """Return the archive of this Java and this Spark; None if there is none, or if it was cut.
 
-    Java refuses an archive of the same classes from another place, or from files that were written again.
+    A JVM would crash at one that was cut, so its name has its size.
     """
-    # Not imported, which takes longer than all else here.
+    archives = (cache / FOLDER).glob(f"{_name_archive(java)}-*.jsa")
+    return next((path for path in archives if path.stem.endswith(f"-{path.stat().st_size}")), None)
+
+
+def store_archive(written: Path, cache: Path, java: Java) -> Path:
+    """Move an archive that a JVM has written to where it is found, and return its path."""
+    name = f"{_name_archive(java)}-{written.stat().st_size}.jsa"
+    return written.rename(cache / FOLDER / name)
+
+
+def _name_archive(java: Java) -> str:
+    # Java refuses an archive of the same classes from another place, or from files that were written again.
+    # PySpark is not imported, which takes longer than all else here.
     spark = importlib.util.find_spec("pyspark")
     jars = Path(spark.origin if spark and spark.origin else "").parent / "jars"
     written_for = f"{java.home} {java.version} {jars} {jars.stat().st_mtime_ns}"
-    return cache / "classes" / f"spark-{hashlib.sha256(written_for.encode()).hexdigest()[:16]}.jsa"
+    return f"spark-{hashlib.sha256(written_for.encode()).hexdigest()[:16]}"
 
 
-def list_reading_options(archive: Path) -> tuple[str, ...]:
+def list_reading_options(archive: Path | None) -> tuple[str, ...]:
     """Return the options of a JVM that reads the archive, if there is one.
 
-    Java checks that it is whole and made for the same classes, and else loads these as usual.
+    Java checks that it was made for the same classes, and else loads these as usual.
     """
-    return (f'"-XX:SharedArchiveFile={archive}"', "-Xshare:auto", *_QUIET) if archive.exists() else ()
+    return (f'"-XX:SharedArchiveFile={archive}"', "-Xshare:auto", *_QUIET) if archive else ()
 
 
 def list_writing_options(archive: Path) -> tuple[str, ...]:
@@ -54,7 +68,7 @@ def writing_archive(cache: Path, java: Java, progress: Callable[[str], None]) ->
 
     Without a writable cache or enough memory there will be no archive, and nothing else changes.
     """
-    if locate_archive(cache, java).exists():
+    if find_archive(cache, java):
         yield
         return
     quiet = subprocess.DEVNULL

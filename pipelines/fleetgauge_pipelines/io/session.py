@@ -12,9 +12,9 @@ from pyspark.sql import SparkSession
 
 from fleetgauge_pipelines.io.cache import default_cache_folder
 from fleetgauge_pipelines.io.class_archive import (
+    find_archive,
     list_reading_options,
     list_writing_options,
-    locate_archive,
 )
 from fleetgauge_pipelines.io.errors import JarError
 from fleetgauge_pipelines.io.jars import SPARK_LOCK, fetch_jars
@@ -140,7 +140,7 @@ def _start_driver(app: str, progress: Callable[[str], None], archive_to: Path | 
         classes = (
             list_writing_options(archive_to)
             if archive_to
-            else list_reading_options(locate_archive(cache, java))
+            else list_reading_options(find_archive(cache, java))
         )
         start_conf.set(key, " ".join((value, _COMPILE_QUICKLY, *classes)))
         start_conf.set("spark.app.name", app).set("spark.ui.showConsoleProgress", "false")

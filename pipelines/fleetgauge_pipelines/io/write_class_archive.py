@@ -17,7 +17,7 @@ from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 
 from fleetgauge_pipelines.io.cache import default_cache_folder, lock_folder
-from fleetgauge_pipelines.io.class_archive import locate_archive
+from fleetgauge_pipelines.io.class_archive import FOLDER, find_archive, store_archive
 from fleetgauge_pipelines.io.java import find_java
 from fleetgauge_pipelines.io.session import open_session
 from fleetgauge_pipelines.io.small_frames import create_dataframe
@@ -29,18 +29,18 @@ _ENDING_S = 120
 
 def write_archive(cache: Path, progress: Callable[[str], None]) -> Path:
     """Write the archive unless there is one, and return its path."""
-    archive = locate_archive(cache, find_java(cache, progress))
+    java, folder = find_java(cache, progress), cache / FOLDER
     with (
-        lock_folder(archive.parent, progress),
-        tempfile.TemporaryDirectory(dir=archive.parent, prefix=_PARTIAL) as scratch,
+        lock_folder(folder, progress),
+        tempfile.TemporaryDirectory(dir=folder, prefix=_PARTIAL) as scratch,
     ):
-        _remove_abandoned(archive.parent, Path(scratch))
-        if not archive.exists():
-            partial = Path(scratch, archive.name)
-            _load_classes(open_session("class archive", progress, archive_to=partial), Path(scratch))
-            _end_jvm()
-            partial.rename(archive)
-    return archive
+        _remove_abandoned(folder, Path(scratch))
+        if archive := find_archive(cache, java):
+            return archive
+        partial = Path(scratch, "classes.jsa")
+        _load_classes(open_session("class archive", progress, archive_to=partial), Path(scratch))
+        _end_jvm()
+        return store_archive(partial, cache, java)
 
 
 def _remove_abandoned(folder: Path, scratch: Path) -> None:

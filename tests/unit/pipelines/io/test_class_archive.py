@@ -7,7 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from fleetgauge_pipelines.io.class_archive import list_reading_options, list_writing_options, locate_archive
+from fleetgauge_pipelines.io.class_archive import (
+    FOLDER,
+    find_archive,
+    list_reading_options,
+    list_writing_options,
+    store_archive,
+)
 from fleetgauge_pipelines.io.java import Java, JavaSource
 
 JAVA = Java(Path("/java"), "17.0.1", JavaSource.PATH)
@@ -15,24 +21,27 @@ ARCHIVED = "shared objects file (top)"
 OPEN_SESSION = "from fleetgauge_pipelines.io.session import open_session; open_session('test', print).stop()"
 
 
-def test_another_java_has_another_archive(tmp_path: Path) -> None:
-    archives = {
-        locate_archive(tmp_path, java)
-        for java in (
-            JAVA,
-            Java(JAVA.home, "17.0.2", JavaSource.PATH),
-            Java(Path("/other"), JAVA.version, JavaSource.PATH),
-        )
-    }
-    assert len(archives) == 3
-    assert locate_archive(tmp_path, JAVA) in archives
+def test_each_java_has_an_archive_of_its_own_which_is_not_found_once_it_is_cut(tmp_path: Path) -> None:
+    javas = [
+        JAVA,
+        Java(JAVA.home, "17.0.2", JavaSource.PATH),
+        Java(Path("/other"), JAVA.version, JavaSource.PATH),
+    ]
+    (tmp_path / FOLDER).mkdir()
+    for number, java in enumerate(javas, 1):
+        assert find_archive(tmp_path, java) is None
+        written = tmp_path / "written"
+        written.write_bytes(bytes(number))
+        archive = store_archive(written, tmp_path, java)
+        assert find_archive(tmp_path, java) == archive
+    archive.write_bytes(b"")
+    assert find_archive(tmp_path, javas[-1]) is None
+    assert find_archive(tmp_path, javas[0]) is not None
 
 
-def test_a_jvm_reads_an_archive_that_exists(tmp_path: Path) -> None:
+def test_a_jvm_reads_an_archive_if_there_is_one(tmp_path: Path) -> None:
     archive = tmp_path / "a folder" / "spark.jsa"
-    assert list_reading_options(archive) == ()
-    archive.parent.mkdir()
-    archive.touch()
+    assert list_reading_options(None) == ()
     assert f'"-XX:SharedArchiveFile={archive}"' in list_reading_options(archive)
     assert f'"-XX:ArchiveClassesAtExit={archive}"' in list_writing_options(archive)
 
@@ -56,7 +65,7 @@ def test_an_archive_is_written_once_and_read_and_a_damaged_one_does_no_harm(tmp_
     written_at = archive.stat().st_mtime_ns
     run(*write)
     assert archive.stat().st_mtime_ns == written_at
-    assert [path.name for path in archive.parent.iterdir() if path.suffix != ".lock"].count(archive.name) == 1
+    assert {path.name for path in archive.parent.iterdir()} == {".lock", archive.name}
 
     def count_archived(log: Path) -> int:
         run("-c", OPEN_SESSION, JDK_JAVA_OPTIONS=f"-Xlog:class+load:file={log}")
