@@ -36,8 +36,8 @@ from fleetgauge_pipelines.jobs.silver_units import (
     merge_observed,
     plan_units,
     resume_units,
-    select_spans,
 )
+from fleetgauge_pipelines.jobs.span_reads import select_spans
 from fleetgauge_pipelines.quality.silver_facts import SilverFacts, merge_silver_facts
 from fleetgauge_pipelines.transforms.expected_brokers import ClusterSpan
 from fleetgauge_pipelines.transforms.records import to_minute

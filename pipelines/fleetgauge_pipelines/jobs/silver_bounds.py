@@ -19,8 +19,8 @@ from fleetgauge_core.slo.minute_range import (
 from fleetgauge_core.tables import BROKER_MINUTES, CLUSTER_MINUTES, PROBE_MINUTES, Table
 from fleetgauge_pipelines.io.lake import Lake
 from fleetgauge_pipelines.io.table_files import TableFiles
-from fleetgauge_pipelines.transforms.cluster_spans import ClusterSpans
 from fleetgauge_pipelines.transforms.grouping import Grouping
+from fleetgauge_pipelines.transforms.minute_spans import MinuteSpans
 from fleetgauge_pipelines.transforms.record_summaries import (
     SUMMARY_COLUMNS,
     RecordSummary,
@@ -265,7 +265,7 @@ class SilverBounds:
         waiting, days = dict(lone), 1
         while waiting and (files := self._list_since(min(waiting.values()))):
             ends = {cluster_id: after + timedelta(days=days) for cluster_id, after in waiting.items()}
-            spans = ClusterSpans.of(
+            spans = MinuteSpans.of(
                 {
                     cluster_id: (after + _MINUTE, ends[cluster_id] + _NEAR_RECORD_WITHIN)
                     for cluster_id, after in waiting.items()
@@ -295,7 +295,7 @@ class SilverBounds:
         """Return the aggregates by cluster of the minutes in a span of each."""
         if not spans:
             return {}
-        within = ClusterSpans.of(spans)
+        within = MinuteSpans.of(spans)
         groups = self._lake.scan(
             self._lake.list_files(table, within.days),
             _MINUTES,
@@ -320,7 +320,7 @@ class SilverBounds:
         if not clusters:
             return {}
         lasts = {cluster_id: self._bounds[cluster_id].last_minute for cluster_id in clusters}
-        spans = ClusterSpans.of({cluster_id: (last, last) for cluster_id, last in lasts.items()})
+        spans = MinuteSpans.of({cluster_id: (last, last) for cluster_id, last in lasts.items()})
         rows = self._lake.scan(
             self._lake.list_files(BROKER_MINUTES, spans.days),
             (*_MINUTES, "broker_id"),
@@ -337,7 +337,7 @@ class SilverBounds:
         """Return by cluster the brokers that the records of its minute name, if there are any."""
         if not firsts:
             return {}
-        spans = ClusterSpans.of({cluster_id: (first, first) for cluster_id, first in firsts.items()})
+        spans = MinuteSpans.of({cluster_id: (first, first) for cluster_id, first in firsts.items()})
         summaries = self._lake.scan(
             self._lake.list_files(PROBE_MINUTES, spans.days),
             SUMMARY_COLUMNS,
@@ -357,7 +357,7 @@ def _summarize_written(rows: pa.Table) -> pa.Table:
     return _WRITTEN.summarize(rows.append_column("recorded", recorded))
 
 
-def _summarize_within(spans: ClusterSpans, records: pa.Table) -> list[RecordSummary]:
+def _summarize_within(spans: MinuteSpans, records: pa.Table) -> list[RecordSummary]:
     return summarize_records(spans.select(records))
 
 
@@ -365,11 +365,11 @@ def _merge_summaries(parts: Iterable[list[RecordSummary]]) -> list[RecordSummary
     return merge_summaries(chain.from_iterable(parts))
 
 
-def _group_rows(spans: ClusterSpans, grouping: Grouping, rows: pa.Table) -> pa.Table:
+def _group_rows(spans: MinuteSpans, grouping: Grouping, rows: pa.Table) -> pa.Table:
     return grouping.summarize(spans.select(rows))
 
 
-def _group_minutes(spans: ClusterSpans, records: pa.Table) -> pa.Table:
+def _group_minutes(spans: MinuteSpans, records: pa.Table) -> pa.Table:
     return _group_rows(spans, _RECORDS_OF_MINUTE, records)
 
 

@@ -14,9 +14,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from fleetgauge_pipelines.io.table_files import TableFile, TableFiles
-from fleetgauge_pipelines.transforms.cluster_spans import ClusterSpans
 from fleetgauge_pipelines.transforms.lists import Ints
-from fleetgauge_pipelines.transforms.records import to_minutes, to_time
+from fleetgauge_pipelines.transforms.minute_spans import MinuteSpans
+from fleetgauge_pipelines.transforms.records import to_minutes
 from fleetgauge_pipelines.transforms.silver import ClusterWork, ObservedMinutes
 
 
@@ -48,18 +48,9 @@ class Unit:
     paths: frozenset[str]
 
 
-def select_spans(files: TableFiles, spans: ClusterSpans) -> TableFiles:
-    """Return the files that may have rows in spans."""
-    first, last = min(spans.clusters), max(spans.clusters)
-    lo, hi = to_time(int(spans.firsts.min())), to_time(int(spans.lasts.max()))
-    return files.select(
-        lambda file: file.overlaps("minute", lo, hi) and file.overlaps("cluster_id", first, last)
-    )
-
-
-def list_spans(works: Sequence[ClusterWork]) -> ClusterSpans:
+def list_spans(works: Sequence[ClusterWork]) -> MinuteSpans:
     """Return the spans of works."""
-    return ClusterSpans(
+    return MinuteSpans(
         [work.span.cluster_id for work in works],
         np.array([work.span.first for work in works], np.int64),
         np.array([work.span.last for work in works], np.int64),

@@ -18,7 +18,6 @@ from fleetgauge_core.tables import BROKER_MINUTES, CLUSTER_MINUTES, Table
 from fleetgauge_pipelines.io.table_files import TableFiles
 from fleetgauge_pipelines.jobs.span_reads import read_spans
 from fleetgauge_pipelines.quality.gold_facts import SilverCounts, count_silver_minutes
-from fleetgauge_pipelines.transforms.cluster_spans import ClusterSpans
 from fleetgauge_pipelines.transforms.cluster_weeks import (
     COLUMNS,
     OrderedRows,
@@ -31,6 +30,7 @@ from fleetgauge_pipelines.transforms.evidence import (
     find_deciding_minutes,
 )
 from fleetgauge_pipelines.transforms.lists import Ints
+from fleetgauge_pipelines.transforms.minute_spans import MinuteSpans
 from fleetgauge_pipelines.transforms.records import to_minute, to_minutes, to_times
 
 #: The columns of silver/broker_minutes from which a minute without some of its brokers is computed.
@@ -109,13 +109,13 @@ def _read_measured(task: WeeksTask, deciding: Iterable[Mapping[str, Ints]]) -> p
     return read_spans(task.silver[BROKER_MINUTES], _list_spans(task), _BROKER_COLUMNS, where)
 
 
-def _list_spans(task: WeeksTask) -> ClusterSpans:
+def _list_spans(task: WeeksTask) -> MinuteSpans:
     """Return the span from the first to the last minute of each cluster's weeks."""
     spans: dict[str, tuple[datetime, datetime]] = {}
     for week in task.weeks:
         starts, ends = spans.get(week.cluster_id, (week.starts, week.ends))
         spans[week.cluster_id] = min(starts, week.starts), max(ends, week.ends)
-    return ClusterSpans.of(spans)
+    return MinuteSpans.of(spans)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ _EPOCH, _MINUTES_A_DAY = date(1970, 1, 1), 24 * 60
 
 
 @dataclass(frozen=True, slots=True)
-class ClusterSpans:
+class MinuteSpans:
     """The first and the last minute, both included and counted from 1970, of each of some clusters.
 
     There is at least one cluster, and one span of each.
@@ -26,7 +26,7 @@ class ClusterSpans:
     lasts: Ints
 
     @classmethod
-    def of(cls, spans: Mapping[str, tuple[datetime, datetime]]) -> "ClusterSpans":
+    def of(cls, spans: Mapping[str, tuple[datetime, datetime]]) -> "MinuteSpans":
         """Return spans between whole minutes."""
         bounds = np.array([(to_minute(first), to_minute(last)) for first, last in spans.values()], np.int64)
         return cls(list(spans), bounds[:, 0], bounds[:, 1])

@@ -6,7 +6,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fleetgauge_pipelines.transforms.cluster_spans import ClusterSpans
+from fleetgauge_pipelines.transforms.minute_spans import MinuteSpans
 
 MIDNIGHT = datetime(2026, 4, 2, tzinfo=UTC)
 MINUTES = st.integers(-5, 5).map(lambda number: MIDNIGHT + timedelta(minutes=number))
@@ -30,16 +30,16 @@ def test_the_rows_in_the_span_of_their_cluster_are_selected(
         for row in rows
         if (span := spans.get(str(row["cluster_id"]))) and span[0] <= row["minute"] <= span[1]
     ]
-    selected, table = ClusterSpans.of(spans), pa.Table.from_pylist(rows, SCHEMA)
+    selected, table = MinuteSpans.of(spans), pa.Table.from_pylist(rows, SCHEMA)
     assert selected.select(table).to_pylist() == wanted
     assert selected.select(table.filter(selected.where)).to_pylist() == wanted
 
 
 def test_the_days_of_spans_are_those_that_they_touch() -> None:
     before = MIDNIGHT - timedelta(minutes=1)
-    assert ClusterSpans.of({"a": (before, before)}).days == [date(2026, 4, 1)]
-    spans = ClusterSpans.of({"a": (before, before), "b": (MIDNIGHT, MIDNIGHT)})
+    assert MinuteSpans.of({"a": (before, before)}).days == [date(2026, 4, 1)]
+    spans = MinuteSpans.of({"a": (before, before), "b": (MIDNIGHT, MIDNIGHT)})
     assert spans.days == [date(2026, 4, 1), date(2026, 4, 2)]
     later = MIDNIGHT + timedelta(days=9)
-    apart = ClusterSpans.of({"a": (before, before), "b": (later, later)})
+    apart = MinuteSpans.of({"a": (before, before), "b": (later, later)})
     assert apart.days == [date(2026, 4, 1), date(2026, 4, 11)]
